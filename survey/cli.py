@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "What came out": {
         "report": "List a study's reports, or write one.",
+        "methods": "Write the methods section: sampling, people, estimates; a preregistration; an ethics page.",
         "export": "Write the answers and a codebook to files.",
         "paper": "Make the paper's tables and figures of a study, or from files.",
         "release": "Write a belief study in the columns of the paper's released data.",

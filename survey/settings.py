@@ -392,6 +392,8 @@ HUNCH_GENERIC_SECRET = read_shared_secret("HUNCH_GENERIC_SECRET")  # with which 
 
 HUNCH_PAUSE_AFTER_MINUTES = read_number("HUNCH_PAUSE_AFTER_MINUTES", default=5, lowest=0, highest=1440)
 HUNCH_NO_ARRIVALS_MINUTES = read_number("HUNCH_NO_ARRIVALS_MINUTES", default=60, lowest=0, highest=10080)
+# At most so often is the picture of a running study made, however many look at it.
+HUNCH_LIVE_SECONDS = read_number("HUNCH_LIVE_SECONDS", default=5, lowest=0, highest=3600)
 HUNCH_CAP_ALERT_PERCENT = read_number("HUNCH_CAP_ALERT_PERCENT", default=90, lowest=1, highest=101)
 HUNCH_RETURNS_ALERT_PERCENT = read_number("HUNCH_RETURNS_ALERT_PERCENT", default=30, lowest=1, highest=101)
 HUNCH_DISK_ALERT_MB = read_number("HUNCH_DISK_ALERT_MB", default=2048, lowest=0, highest=1_000_000)

@@ -7,6 +7,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from survey.models import Stage, Study, Task
+from survey.services.answers.blinding import shown_conditions
 from survey.services.base import rights
 
 STUDY = ("source_text", "stored_config")
@@ -71,8 +72,8 @@ def level_filter(*paths: str) -> type[admin.SimpleListFilter]:
                 studies = studies.filter(slug=slug)
             known = {
                 f"{condition.factor}={level}": None
-                for study in studies.exclude(stored_config__conditions=[])
-                for condition in study.config.conditions
+                for study in studies.filter(is_blind=False).exclude(stored_config__conditions=[])
+                for condition in shown_conditions(study)
                 for level in condition.levels
             }
             return [(one, one) for one in known]

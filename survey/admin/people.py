@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -30,6 +31,7 @@ from survey.models import (
     Withdrawal,
 )
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, link_to
+from survey.services.answers.blinding import shown_values
 from survey.services.answers.counting import with_answers
 from survey.services.base import rights
 from survey.services.base.auditing import record
@@ -38,7 +40,8 @@ from survey.services.sittings.identities import unseal
 from survey.services.sittings.withdrawal import plan_withdrawal, withdraw
 
 from .filters import deferred_study, level_filter, stage_filter, study_filter
-from .sitting_flags import ExclusionInline, FlagFilter, FlaggedSittings, ScreenTimingInline, UnfinishedScreenInline
+from .replay_pages import ReplayPages
+from .sitting_flags import ExclusionInline, FlagFilter, ScreenTimingInline, UnfinishedScreenInline
 
 
 class SittingInline(ReadOnlyInline):
@@ -109,10 +112,16 @@ class ConditionInline(ReadOnlyInline):
     model = ConditionLevel
     fields = ("factor", "level", "probability", "seed")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(sitting__stage__study__is_blind=False)
+
 
 class ItemConditionInline(ReadOnlyInline):
     model = AssignmentCondition
     fields = ("factor", "level", "probability", "seed")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(assignment__slot__stage__study__is_blind=False)
 
 
 class ConsentInline(ReadOnlyInline):
@@ -171,7 +180,8 @@ class AssignmentInline(ReadOnlyInline):
 
 
 @admin.register(Sitting)
-class SittingAdmin(FlaggedSittings):
+class SittingAdmin(ReplayPages):
+    change_form_template = "admin/survey/sitting/page.html"
     list_display = ("respondent", "stage", "state", "flags", "step", "started_at", "last_seen_at")
     list_filter = (
         study_filter("stage__study"),
@@ -267,7 +277,9 @@ class AssignmentAdmin(ReadOnlyAdmin):
             return format_html_join("", "{}", [(problem,)])
         instrument = instruments.of_study(study)
         (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
-        rows = zip(instrument.columns, instrument.export_values(full), strict=True)
+        names = [column.name for column in instrument.columns]
+        values = shown_values(study, names, instrument.export_values(full), instrument.telling_columns)
+        rows = zip(instrument.columns, values, strict=True)
         return format_html_join(
             "",
             '<div class="hunch-pair"><span title="{}">{}</span> <span>{}</span></div>',

@@ -28,6 +28,7 @@ from survey.services.base.rights import Right
 from survey.services.sittings.hourly_pay import hourly_pay
 
 from .filters import deferred_study, study_filter
+from .sums import sum_error
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class PostingAdmin(ReadOnlyAdmin):
         if action.costs is not None and found is not None:
             cents = action.costs(posting, found)
         if request.method == "POST":
-            error = "" if cents is None else _sum_error(request, cents, posting.currency)
+            error = "" if cents is None else sum_error(request, cents, posting.currency)
             if not error:
                 return self._act(request, posting, action.label, lambda: action.run(posting, request.user))
         return self._page(
@@ -267,7 +268,7 @@ class PostingAdmin(ReadOnlyAdmin):
         if said not in OUTCOMES:
             raise Http404
         cents = found.payments.aggregate(sum=Sum("amount"))["sum"] or 0
-        error = _sum_error(request, cents, posting.currency) if request.method == "POST" else ""
+        error = sum_error(request, cents, posting.currency) if request.method == "POST" else ""
 
         def settle() -> str:
             money.settle(found, was_paid=said == "paid", by=request.user, via="admin")
@@ -323,13 +324,6 @@ class PostingAdmin(ReadOnlyAdmin):
             f"admin/survey/posting/{template}",
             {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
         )
-
-
-def _sum_error(request: HttpRequest, cents: int, currency: str) -> str:
-    """Empty if the sum that was typed is what it costs now: it may have grown since the page was shown."""
-    wanted = f"{cents / 100:.2f}"
-    typed = request.POST.get("sum", "").replace(currency, "").replace(",", ".").strip()
-    return "" if typed == wanted else f"Type the sum as it is now: {wanted}. Nothing was done."
 
 
 @admin.register(Submission)

@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from survey.contracts.instruments import Metric
+from survey.live.stage_sections import leading
 from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
-from survey.services.stages.leaderboard import all_answers, known_metrics, learning_of
+from survey.services.stages.leaderboard import LEVELS, all_answers, known_metrics, learning_of
 
 from .filters import deferred_study, stage_filter, study_filter
-from .study_page import leading
 
 
 def metric_column(shown: Metric) -> Callable[[Evaluation], str]:
@@ -98,7 +98,10 @@ class EvaluationAdmin(ReadOnlyAdmin):
 
     @admin.display(description="metrics")
     def figures(self, evaluation: Evaluation) -> SafeString:
-        return pretty_json(evaluation.metrics)
+        found = evaluation.metrics
+        if evaluation.stage.study.is_blind:
+            found = {name: figures for name, figures in found.items() if name != LEVELS}
+        return pretty_json(found)
 
 
 @admin.register(JobStep)

@@ -61,10 +61,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. `link` is empty if there is no page to go to."""
+    """A cell of a table. `label` is its column's title; `link` is empty if there is no page to go to."""
 
     text: str
     is_number: bool
+    label: str
     link: str = ""
 
 
@@ -233,20 +234,23 @@ def _layout(layout: Layout) -> ShownLayout:
     return ShownLayout(
         layout.title,
         list(zip(layout.header, numbers, strict=True)),
-        [[_cell(cell, is_number) for cell, is_number in zip(row, numbers, strict=True)] for row in layout.rows],
+        [
+            [_cell(cell, is_number, label) for cell, is_number, label in zip(row, numbers, layout.header, strict=True)]
+            for row in layout.rows
+        ],
         layout.note,
     )
 
 
-def _cell(cell: str | Linked, is_number: bool) -> Cell:
+def _cell(cell: str | Linked, is_number: bool, label: str) -> Cell:
     if not isinstance(cell, Linked):
-        return Cell(str(cell), is_number)
+        return Cell(str(cell), is_number, label)
     meta = cell.row._meta
     try:
         address = reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[cell.row.pk])
     except NoReverseMatch:  # The admin has no page for such rows.
         address = ""
-    return Cell(cell.text, False, address)
+    return Cell(cell.text, False, label, address)
 
 
 def _picture(picture: Picture, command: str) -> ShownPicture:

@@ -1,20 +1,16 @@
-"""Flags in the list of sittings and on the study page; on a sitting's page its times, and why it is excluded."""
+"""Flags in the list of sittings; on a sitting's page its times, and why it is excluded."""
 
-from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin
-from django.core.cache import cache
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from survey.models import Exclusion, ScreenTiming, Sitting, Study, UnfinishedScreen
+from survey.models import Exclusion, ScreenTiming, Sitting, UnfinishedScreen
 from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
-from survey.services.answers.sitting_flags import flags_of, marks_of, rules_in_words
+from survey.services.answers.sitting_flags import flags_of, marks_of
 from survey.study_file import FLAGS
 
-KEPT_SECONDS = 60
 ANY, NONE, EXCLUDED = "any", "none", "excluded"
 OF_SITTING = ("sitting__respondent", "sitting__stage__study")
 
@@ -88,34 +84,3 @@ class UnfinishedScreenInline(ReadOnlyInline):
     model = UnfinishedScreen
     fields = ("step", "number", "kind", "name", "left_at", "client")
     related = OF_SITTING
-
-
-@dataclass(frozen=True)
-class FlagLine:
-    """One rule of a study: whom it flags, how many sittings it flags now, and whether their answers are excluded."""
-
-    name: str
-    rule: str
-    sittings: int
-    excludes: bool
-
-
-def flag_lines(study: Study) -> list[FlagLine]:
-    """A line for each rule; cached for a minute, since it needs all answers of the study."""
-    rules = rules_in_words(study)
-    if not rules:
-        return []
-
-    def count() -> dict[str, int]:
-        sittings = Sitting.objects.filter(stage__study=study).order_by("pk").values_list("pk", flat=True)
-        return Counter(name for flags in marks_of(study, list(sittings)).values() for name in flags)
-
-    counts = cache.get_or_set(f"survey.flags:{study.pk}:{study.source_sha256}", count, timeout=KEPT_SECONDS) or {}
-    reasons = study.config.exclusions.flags
-    return [FlagLine(name, sentence, counts.get(name, 0), name in reasons) for name, sentence in rules]
-
-
-def excluded_by_stage(study: Study) -> list[tuple[int, int]]:
-    """(stage, sittings whose answers it excludes), of frozen stages that exclude any."""
-    stages = study.stages.annotate(n=Count("exclusions")).filter(n__gt=0).order_by("index")
-    return list(stages.values_list("index", "n"))

@@ -7,6 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count
 from django.http import (
     Http404,
     HttpRequest,
@@ -21,24 +22,23 @@ from django.utils.safestring import SafeString
 from survey.contracts import instruments, panels
 from survey.database import written_patiently
 from survey.exceptions import HunchError
+from survey.live import snapshots
+from survey.live.stage_sections import StageSection
 from survey.models import Stage, Study
 from survey.panels import owed_list
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
+from survey.services.answers import blinding
 from survey.services.base import auditing, csv_lines, rights
 from survey.services.base.rights import Right
 from survey.services.plans import planning
-from survey.services.results import reports
 from survey.services.results.export import codebook, contents, files
-from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.stages import lifecycle
-from survey.services.stages.leaderboard import learning_of, shown_metrics
 from survey.services.stages.progress import stage_progress
 
-from . import downloads, estimates, jobs, leaderboard, sitting_flags, study_page
+from . import downloads, estimates, jobs, leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .report_pages import ReportPages
 from .study_file import file_facts
-from .study_page import StageSection
 
 State = Stage.State
 LISTS = (
@@ -68,20 +68,27 @@ class StageAction:
     is_final: bool = False
 
 
+def _row(section: StageSection) -> Stage:
+    """The stage's row, which every section of the page has."""
+    if section.stage is None:
+        raise ValueError(f"stage {section.index}: the section has no row")
+    return section.stage
+
+
 def _is_next(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
     """Whether all earlier stages are finished."""
-    return all(other.stage.state == State.FROZEN for other in all_of_them if other.stage.index < section.stage.index)
+    return all(_row(other).state == State.FROZEN for other in all_of_them if other.index < section.index)
 
 
 def _can_plan(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
-    return section.stage.state == State.DRAFT and (
-        section.stage.config.design.kind == "uniform" or section.candidates is not None
+    return _row(section).state == State.DRAFT and (
+        _row(section).config.design.kind == "uniform" or section.candidates is not None
     )
 
 
 def _can_open(section: StageSection, all_of_them: Sequence[StageSection]) -> bool:
-    ready = section.stage.state == State.PLANNED or (
-        section.stage.state == State.DRAFT and section.stage.plans_on_opening
+    ready = _row(section).state == State.PLANNED or (
+        _row(section).state == State.DRAFT and _row(section).plans_on_opening
     )
     return ready and _is_next(section, all_of_them)
 
@@ -134,7 +141,7 @@ ACTIONS = (
         "Plan uniformly",
         "The predictor could learn nothing from the stage before: all its answers were alike, or there were none. This "
         "draws the stage uniformly instead of as the study file says, and records that in the stage's manifest.",
-        lambda section, all_of_them: _is_next(section, all_of_them) and lifecycle.waits_for_a_choice(section.stage),
+        lambda section, all_of_them: _is_next(section, all_of_them) and lifecycle.waits_for_a_choice(_row(section)),
         _plan_uniformly,
         is_final=True,
     ),
@@ -150,14 +157,14 @@ ACTIONS = (
         "resume",
         "Resume",
         "Respondents can begin again.",
-        lambda section, _all: section.stage.state == State.PAUSED,
+        lambda section, _all: _row(section).state == State.PAUSED,
         _open,
     ),
     StageAction(
         "pause",
         "Pause",
         "Nobody else can begin. People who have begun can finish.",
-        lambda section, _all: section.stage.state == State.OPEN,
+        lambda section, _all: _row(section).state == State.OPEN,
         _pause,
     ),
     StageAction(
@@ -165,7 +172,7 @@ ACTIONS = (
         "Close",
         "Nobody else can begin, for good. People who have begun can finish; then the answers are frozen, the "
         "predictor is trained and the next stage is planned.",
-        lambda section, _all: section.stage.state in (State.OPEN, State.PAUSED),
+        lambda section, _all: _row(section).state in (State.OPEN, State.PAUSED),
         _close,
         is_final=True,
     ),
@@ -175,8 +182,8 @@ ACTIONS = (
         "Nobody else can begin, for good, and the stage does not wait. People who have begun can finish, get their "
         "code and are paid, but what they answer from now on does not count.",
         lambda section, _all: (
-            section.stage.state in (State.OPEN, State.PAUSED)
-            or (section.stage.state == State.CLOSING and section.live > 0)
+            _row(section).state in (State.OPEN, State.PAUSED)
+            or (_row(section).state == State.CLOSING and section.live > 0)
         ),
         _close_now,
         is_final=True,
@@ -220,6 +227,8 @@ class StudyAdmin(ReportPages):
         wrap = self.admin_site.admin_view
         return [
             path("<int:pk>/stages/<int:index>/<slug:name>/", wrap(self.action_view), name="survey_study_action"),
+            path("<int:pk>/unblind/", wrap(self.unblind_view), name="survey_study_unblind"),
+            path("<int:pk>/live/", wrap(self.live_view), name="survey_study_live"),
             path("<int:pk>/export/<str:name>", wrap(self.export_view), name="survey_study_export"),
             path("<int:pk>/leaderboard/", wrap(self.leaderboard_view), name="survey_study_leaderboard"),
             path("<int:pk>/estimates/", wrap(self.estimates_view), name="survey_study_estimates"),
@@ -229,36 +238,28 @@ class StudyAdmin(ReportPages):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        study = self.get_object(request, object_id)
+        study = self._whole(request, object_id)
         if study is None:
             raise Http404
         if not self.has_view_permission(request, study):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        study.refresh_from_db(fields=["source_text", "stored_config"])
-        sections = study_page.sections(study)
-        problem = instruments.problem_with(study.instrument)
         may_run = rights.may(request.user, Right.RUN, study.pk)
         root = request.build_absolute_uri("/").rstrip("/")
+        context = self._live(request, study, may_wait=False)
+        found = context["look"]
         return self._page(
             request,
             "page.html",
             title=study.title,
             study=study,
-            sections=[(section, _offered(section, sections) if may_run else []) for section in sections],
-            outcome=next((section.outcomes.name for section in sections if section.outcomes.name), ""),
             addresses=study_page.addresses(study, root),
-            leading_metric=next(iter(shown_metrics(learning_of(study))), None),
             codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
-            instrument_problem=problem,
-            flag_lines=[] if problem else sitting_flags.flag_lines(study),  # Flags are read from the answers.
-            excluded=sitting_flags.excluded_by_stage(study),
-            pay=hourly_pay(study),
-            reports=reports.lines_of(study),
-            panel_problem=panels.of_study(study).problem,
             may_run=may_run,
-            alerts=study.alerts.filter(resolved_at__isnull=True),
+            reports=found.quick.reports if found else [],
+            earlier=study_page.earlier_stages(context["live"]),
+            **context,
             **file_facts(study, request.user),
             files=_files(study, request.user),
             job_kinds=jobs.kinds_for(study, request.user),
@@ -268,6 +269,36 @@ class StudyAdmin(ReportPages):
                 if self._may_list(request, study, name.removeprefix("survey_"))
             ],
         )
+
+    def _whole(self, request: HttpRequest, object_id: str) -> Study | None:
+        """The study with its file, and as `withdrawn` how many people have withdrawn, in one statement."""
+        if not object_id.isdecimal():
+            return None
+        rows = Study.objects.select_related("bank", "created_by").annotate(withdrawn=Count("respondents__withdrawal"))
+        found: Study | None = self.visible_to(request.user, rows).filter(pk=int(object_id)).first()
+        return found
+
+    def _live(self, request: HttpRequest, study: Study, *, may_wait: bool) -> dict[str, Any]:
+        """What the part of the page shows that refreshes by itself, and what its stages' sections need."""
+        found, sections = study_page.shown(study, may_wait=may_wait)
+        may_run = rights.may(request.user, Right.RUN, study.pk)
+        return {
+            "look": found,
+            "live": study_page.live(study, request.user, found, sections) if found else None,
+            "sections": [(section, _offered(section, sections) if may_run else []) for section in sections],
+            "outcome": next((section.outcomes.name for section in sections if section.outcomes.name), ""),
+            "instrument_problem": instruments.problem_with(study.instrument),
+            "panel_problem": panels.of_study(study).problem,
+            "alerts": list(study.alerts.filter(resolved_at__isnull=True)),
+        }
+
+    def live_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The part of the study page that refreshes by itself. The page's script knows it by the header."""
+        study = self._study(request, pk)
+        context = self._live(request, study, may_wait=True)
+        response = self._page(request, "live.html", study=study, title=study.title, **context)
+        response["X-Hunch-Live"] = "1"
+        return response
 
     def _may_list(self, request: HttpRequest, study: Study, name: str) -> bool:
         """Whether the list of that model shows the user anything of the study."""
@@ -288,6 +319,7 @@ class StudyAdmin(ReportPages):
                 messages.success(request, action.run(stage, request.user))
             except HunchError as exc:
                 messages.error(request, f"{action.label}: {exc.message}")
+            snapshots.forget(study)
             return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
         return self._page(
             request,
@@ -298,6 +330,20 @@ class StudyAdmin(ReportPages):
             action=action,
             progress=stage_progress(stage),
         )
+
+    def unblind_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """GET asks first, POST shows the conditions to everybody."""
+        study, problem = self._study(request, pk, Right.UNBLIND), ""
+        if request.method == "POST":
+            try:
+                reason = request.POST.get("reason", "").replace("\x00", "")
+                blinding.unblind(study, reason=reason, by=request.user, via="admin")
+                snapshots.forget(study)
+                messages.success(request, "The conditions are shown from now on.")
+                return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
+            except HunchError as exc:
+                problem = exc.message
+        return self._page(request, "unblind.html", title=f"Unblind {study.slug}?", study=study, problem=problem)
 
     def export_view(self, request: HttpRequest, pk: int, name: str) -> Any:
         """One file of the export, streamed. By POST, since the audit records each download."""

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from survey.exceptions import FileErrors, HunchError
 from survey.models import Amendment, Study, Withdrawal
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortened
+from survey.services.answers import blinding
 from survey.services.base import rights
 from survey.services.base.retention import is_over
 from survey.services.base.rights import Right
@@ -59,6 +60,8 @@ class StudyFilePages(ReadOnlyAdmin):
     def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show first what would change; only the second button changes it."""
         study = self._study(request, pk, Right.AMEND)
+        if study.is_blind:  # The file names the conditions.
+            rights.require(request.user, Right.UNBLIND, study.pk)
         form = AmendForm(request.POST or None, initial={"text": study.source_text})
         proposal, problems = None, []
         if request.method == "POST" and form.is_valid():
@@ -113,10 +116,12 @@ def file_facts(study: Study, user: Any) -> dict[str, Any]:
     """What the study page says about the file: its lock, its amendments, and until when data is kept."""
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
-        "may_amend": rights.may(user, Right.AMEND, study.pk),
+        "may_amend": rights.may(user, Right.AMEND, study.pk)
+        and (not study.is_blind or rights.may(user, Right.UNBLIND, study.pk)),
+        "may_unblind": study.is_blind and rights.may(user, Right.UNBLIND, study.pk),
+        "file_text": blinding.shown_file(study, study.source_text),
         "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),
-        "withdrawn": Withdrawal.objects.filter(respondent__study=study).count(),
     }
 
 
@@ -139,15 +144,17 @@ class AmendmentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="keys")
     def keys(self, amendment: Amendment) -> str:
-        return shortened(", ".join(change["key"] for change in amendment.changes))
+        return shortened(
+            ", ".join(change["key"] for change in blinding.shown_changes(amendment.study, amendment.changes))
+        )
 
     @admin.display(description="changes")
     def changed(self, amendment: Amendment) -> SafeString:
-        return pretty_json(amendment.changes)
+        return pretty_json(blinding.shown_changes(amendment.study, amendment.changes))
 
     @admin.display(description="file before")
     def old_file(self, amendment: Amendment) -> str:
-        return amendment.old_text
+        return blinding.shown_file(amendment.study, amendment.old_text)
 
 
 @admin.register(Withdrawal)

@@ -1,411 +1,194 @@
-"""What the study page shows. Read in a fixed number of queries, however many stages and answers there are.
+"""What the study page shows: the study's snapshot, with the rows that its actions need as they are now."""
 
-Only the outcomes need the answers themselves. They are read in chunks and cached until the counted answers change.
-"""
-
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from django.core.cache import cache
-from django.db.models import Count, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from survey.contracts import instruments, panels
-from survey.contracts.instruments import Learning
-from survey.contracts.measures import SHARE
-from survey.models import (
-    Assignment,
-    Booklet,
-    CandidateSet,
-    Evaluation,
-    JobStep,
-    PredictorRun,
-    Sitting,
-    Slot,
-    Stage,
-    Stratum,
-    Study,
-)
-from survey.services.answers.counting import TRAINED, counting, in_time
-from survey.services.results.comparing import design_words
-from survey.services.stages.leaderboard import all_answers, learning_of, shown_metrics
+from survey.live import snapshots
+from survey.live.next_action import NextAction, next_action
+from survey.live.people import CheckCount, Funnel, ScreenTimes
+from survey.live.snapshots import RemarkFacts, StudyLook
+from survey.live.stage_sections import StageSection
+from survey.models import QuestionReport, Sitting, Study
+from survey.services.answers.blinding import HIDDEN
+from survey.services.base import rights
+from survey.services.base.rights import Right
+from survey.services.results.line_chart import Axes, Line, line_chart
 
-CHUNK = 2000  # answers
-DAY = 24 * 3600  # seconds
-LITTLE_WHILE = timedelta(minutes=1)
+from .pictures import inline
+
+State = Sitting.State
+HOURS_BETWEEN_TICKS = 6
 
 
 @dataclass(frozen=True)
-class Mean:
-    """The mean of an outcome over n answers: a share if that is the outcome's unit."""
+class ShownRemark:
+    """A remark with its words, which stand in its own row alone."""
 
-    value: float
-    n: int
-    is_share: bool
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:.1f} %" if self.is_share else f"{self.value:.2f}"
+    facts: RemarkFacts
+    text: str
+    at: datetime
 
 
 @dataclass(frozen=True)
-class Outcomes:
-    """An instrument's first outcome over a stage's counted, sampled answers; `name` is empty if there is none."""
+class Addressed:
+    """What to do next, and the address where it is done; empty if there is none for this user."""
 
-    name: str = ""
-    overall: Mean | None = None
-    by_stratum: Mapping[int | None, Mean] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class MetricTable:
-    """Metrics by part: each part is a column, each metric a row. A metric without parts is in the first column."""
-
-    parts: list[str]
-    rows: list[tuple[str, list[str]]]
+    found: NextAction
+    address: str
 
 
-@dataclass(frozen=True)
-class StratumRow:
-    name: str
-    candidates: int | None
-    drawn: int
-    in_time: int
-    counted: int
-    mean: Mean | None
-    lowest: float | None
-    highest: float | None
+@dataclass(frozen=True, eq=False)
+class Live:
+    """Everything of the page that refreshes by itself. `newest` is the last stage that somebody has begun."""
+
+    look: StudyLook
+    age: int
+    next: Addressed
+    newest: int
+    funnel: Funnel | None
+    screens: Sequence[ScreenTimes]
+    checks: Sequence[CheckCount]
+    balance: Sequence[tuple[str, Sequence[tuple[str, int, int]]]]
+    remarks: Sequence[ShownRemark]
+    arrivals: SafeString | str
+    curve: SafeString | str
 
 
-@dataclass(frozen=True)
-class RunLine:
-    """A predictor run, and the later stages whose answers judge it."""
-
-    run: PredictorRun
-    evaluated_on: list[Stage]
-
-
-@dataclass(frozen=True)
-class EvaluationTable:
-    """How well the predictor did on a stage's answers, which it had not seen: a table for each way of weighting."""
-
-    run: PredictorRun
-    tables: list[tuple[str, MetricTable]]
-    leading: float | None
-    """The study's leading metric (the first that tables show) over all answers."""
-
-
-@dataclass(frozen=True)
-class StageSection:
-    """A stage in its present state, for one section of the page."""
-
-    stage: Stage
-    slots: int
-    in_time: int
-    counted: int
-    late: int
-    sittings: Mapping[str, int]
-    booklets: int
-    free_booklets: int
-    make_up_booklets: int
-    outcomes: Outcomes
-    strata: list[StratumRow]
-    candidates: CandidateSet | None
-    runs: list[RunLine]
-    judged: EvaluationTable | None
-    steps: list[JobStep]
-
-    @property
-    def live(self) -> int:
-        return self.sittings.get(Sitting.State.LIVE, 0)
-
-    @property
-    def design(self) -> str:
-        """How it draws, in words."""
-        config = self.stage.config
-        words = design_words(config.design) + (f"; {config.stop.in_words(config.sittings)}" if config.stop else "")
-        return f"pilot, {words}" if self.stage.is_pilot else words
-
-    @property
-    def complete(self) -> int:
-        return self.sittings.get(Sitting.State.COMPLETE, 0)
-
-    @property
-    def failed_steps(self) -> list[JobStep]:
-        return [step for step in self.steps if step.state == JobStep.State.FAILED]
-
-    @property
-    def is_working(self) -> bool:
-        return any(step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING) for step in self.steps)
-
-    @property
-    def sittings_by_state(self) -> list[tuple[str, int]]:
-        return [(label, self.sittings[state]) for state, label in Sitting.State.choices if state in self.sittings]
-
-
-def sections(study: Study) -> list[StageSection]:
-    """Every stage of the study, in order."""
-    stages = list(study.stages.order_by("index"))
-    for stage in stages:
+def shown(study: Study, *, may_wait: bool = True) -> tuple[StudyLook | None, list[StageSection]]:
+    """The snapshot, and its stages with their rows as they are now; without a snapshot, none of them."""
+    found = snapshots.look(study, may_wait=may_wait)
+    if found is None:
+        return None, []
+    stages = {stage.index: stage for stage in study.stages.order_by("index")}
+    for stage in stages.values():
         stage.study = study
-    by_pk = {stage.pk: stage for stage in stages}
-    strata = _grouped(Stratum.objects.filter(stage__in=stages).order_by("pk"), by_pk)
-    steps = _grouped(JobStep.objects.filter(stage__in=stages).select_related("predictor_run").order_by("pk"), by_pk)
-    runs = _grouped(PredictorRun.objects.filter(stage__in=stages).order_by("created_at"), by_pk)
-    run_by_pk = {run.pk: run for lines in runs.values() for run in lines}
-    evaluations = list(Evaluation.objects.filter(stage__in=stages).order_by("stage__index"))
-    candidates = {found.stage_id: found for found in CandidateSet.objects.filter(stage__in=stages)}
-    drawn = _counts(Slot.objects.filter(stage__in=stages), "stage", "stratum")
-    given = _counts(in_time(stages), "slot__stage", "slot__stratum")
-    counted = _counts(counting(stages), "slot__stage", "slot__stratum")
-    late = _counts(
-        Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.LATE, completed_at__isnull=False),
-        "slot__stage",
+    return found, [replace(one, stage=stages[one.index]) for one in found.quick.stages if one.index in stages]
+
+
+def live(study: Study, user: Any, found: StudyLook, sections: Sequence[StageSection]) -> Live:
+    now = timezone.now()
+    sees_money = rights.may(user, Right.SEE_POSTINGS, study.pk)
+    if not sees_money and found.slow is not None:  # What is owed and what panels say is not for everybody.
+        paying = replace(found.slow.paying, spent=None, debts=(), postings=(), differences=())
+        found = replace(found, slow=replace(found.slow, paying=paying))
+    problem = panels.of_study(study).problem or instruments.problem_with(study.instrument) or ""
+    stages = [section.stage for section in sections if section.stage is not None]
+    wanted = next_action(study, stages, found, now, problem=problem)
+    newest = max((funnel.stage for funnel in found.quick.funnels), default=0)
+    screens = found.slow.screens if found.slow is not None else ()
+    return Live(
+        look=found,
+        age=found.age(now),
+        next=Addressed(wanted, _address(study, user, wanted)),
+        newest=newest,
+        funnel=next((funnel for funnel in found.quick.funnels if funnel.stage == newest), None),
+        screens=[one for one in screens if one.stage == newest],
+        checks=[one for one in found.quick.checks if one.stage == newest],
+        balance=_balance(study, found, newest),
+        remarks=_remarks(found) if rights.may(user, Right.READ_ANSWERS, study.pk) else [],
+        arrivals=_arrivals(found),
+        curve=_curve(found),
     )
-    sittings = _counts(Sitting.objects.filter(stage__in=stages), "stage", "state")
-    booklets: dict[int, Mapping[str, Any]] = {
-        row["stage"]: row
-        for row in Booklet.objects.filter(stage__in=stages)
-        .order_by()
-        .values("stage")
-        .annotate(
-            all=Count("pk"),
-            free=Count("pk", filter=Q(claimed_at__isnull=True)),
-            make_up=Count("pk", filter=Q(kind=Booklet.Kind.MAKE_UP)),
-        )
-    }
-    outcomes = stage_outcomes(study, stages)
-    learning = learning_of(study)
+
+
+def _address(study: Study, user: Any, wanted: NextAction) -> str:
+    if wanted.posting is not None and rights.may(user, Right.SEE_POSTINGS, study.pk):
+        return reverse("admin:survey_posting_change", args=[wanted.posting])
+    if wanted.action and wanted.stage is not None and rights.may(user, Right.RUN, study.pk):
+        return reverse("admin:survey_study_action", args=[study.pk, wanted.stage, wanted.action])
+    return ""
+
+
+def _balance(study: Study, found: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
+    """By factor: its levels with how many were given it and how many of these are complete. Of a blind study only how
+    large the groups are, the largest first, without names."""
+    factors: dict[str, list[tuple[str, int, int]]] = {}
+    for one in found.quick.balance:
+        if one.stage == stage:
+            factors.setdefault(f"{one.factor} (of each {one.per})", []).append((one.level, one.given, one.complete))
+    if study.is_blind:
+        sizes = [sorted(((given, complete) for _l, given, complete in one), reverse=True) for one in factors.values()]
+        return [
+            (f"factor {number}", [(HIDDEN, given, complete) for given, complete in levels])
+            for number, levels in enumerate(sizes, start=1)
+        ]
+    return list(factors.items())
+
+
+def _remarks(found: StudyLook) -> list[ShownRemark]:
+    if not found.quick.remarks:
+        return []
+    rows = QuestionReport.objects.in_bulk([remark.pk for remark in found.quick.remarks])
     return [
-        StageSection(
-            stage=stage,
-            slots=_total(drawn, stage.pk),
-            in_time=_total(given, stage.pk),
-            counted=_total(counted, stage.pk),
-            late=_total(late, stage.pk),
-            sittings={key[1]: count for key, count in sittings.items() if key[0] == stage.pk},
-            booklets=booklets.get(stage.pk, {}).get("all", 0),
-            free_booklets=booklets.get(stage.pk, {}).get("free", 0),
-            make_up_booklets=booklets.get(stage.pk, {}).get("make_up", 0),
-            outcomes=outcomes[stage.pk],
-            strata=_stratum_lines(stage, strata[stage.pk], drawn, given, counted, outcomes[stage.pk]),
-            candidates=candidates.get(stage.pk),
-            runs=[_run_line(run, evaluations, by_pk) for run in runs[stage.pk]],
-            judged=_judgement(stage, evaluations, run_by_pk, learning),
-            steps=steps[stage.pk],
-        )
-        for stage in stages
+        ShownRemark(one, rows[one.pk].text, rows[one.pk].at)
+        for one in found.quick.remarks
+        if one.pk in rows  # A person who withdraws takes their remarks along.
     ]
 
 
-def _grouped(rows: Iterable[Any], stages: Mapping[int, Stage]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = defaultdict(list)
-    for row in rows:
-        row.stage = stages[row.stage_id]
-        found[row.stage_id].append(row)
-    return found
+def _arrivals(found: StudyLook) -> SafeString | str:
+    hours = found.quick.arrivals
+    if not hours:
+        return ""
+    local = [timezone.localtime(one.at) for one in hours]
+    every = max(1, len(hours) // 8)
+    ticks = [(float(place), f"{at:%d %b %H:00}") for place, at in enumerate(local) if place % every == 0]
+    points = [(float(place), float(one.arrivals)) for place, one in enumerate(hours)]
+    axes = Axes(x="hour", y="people", ticks=ticks, from_zero=True)
+    title = "People who arrived, by the hour"
+    return inline(line_chart(name="arrivals", title=title, axes=axes, lines=[Line("arrivals", points)]))
 
 
-def _counts(rows: Any, *names: str) -> dict[tuple[Any, ...], int]:
-    return {row[:-1]: row[-1] for row in rows.order_by().values_list(*names).annotate(n=Count("pk"))}
-
-
-def _total(counts: Mapping[tuple[Any, ...], int], stage: int) -> int:
-    return sum(count for key, count in counts.items() if key[0] == stage)
-
-
-def _stratum_lines(
-    stage: Stage,
-    strata: Sequence[Stratum],
-    drawn: Mapping[tuple[Any, ...], int],
-    given: Mapping[tuple[Any, ...], int],
-    counted: Mapping[tuple[Any, ...], int],
-    outcomes: Outcomes,
-) -> list[StratumRow]:
-    lines = [
-        StratumRow(
-            name=stratum.name,
-            candidates=stratum.size,
-            drawn=drawn.get((stage.pk, stratum.pk), 0),
-            in_time=given.get((stage.pk, stratum.pk), 0),
-            counted=counted.get((stage.pk, stratum.pk), 0),
-            mean=outcomes.by_stratum.get(stratum.pk),
-            lowest=stratum.lowest_score,
-            highest=stratum.highest_score,
-        )
-        for stratum in strata
-    ]
-    if outside := drawn.get((stage.pk, None)):  # Controls and repeats were not drawn from a stratum.
-        lines.append(
-            StratumRow(
-                name="controls, repeats",
-                candidates=None,
-                drawn=outside,
-                in_time=given.get((stage.pk, None), 0),
-                counted=0,
-                mean=outcomes.by_stratum.get(None),
-                lowest=None,
-                highest=None,
-            )
-        )
-    return lines
-
-
-def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage]) -> RunLine:
-    return RunLine(
-        run=run,
-        evaluated_on=[stages[found.stage_id] for found in evaluations if found.predictor_run_id == run.pk],
+def _curve(found: StudyLook) -> SafeString | str:
+    points = found.quick.curve
+    if not points:
+        return ""
+    line = Line(
+        "the study's predictor",
+        [(float(one.examples), one.value) for one in points],
+        [(one.low, one.high) for one in points if one.low is not None and one.high is not None]
+        if all(one.low is not None for one in points)
+        else (),
     )
-
-
-# The ways of weighting answers: their names in `Evaluation.metrics`, and on the page. The first one is preferred.
-COUNTED = {
-    "weighted": "By the design's weights, which makes it a figure over all candidates",
-    "naive": "The answers as they came",
-    "holdout": "The uniform holdout",
-    "majority": "The test stage's items, each once, by the label of most of its answers (extremes, not all candidates)",
-}
-
-
-def _judgement(
-    stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun], learning: Learning | None
-) -> EvaluationTable | None:
-    metrics = shown_metrics(learning)
-    for found in evaluations:
-        run = runs.get(found.predictor_run_id)
-        if found.stage_id == stage.pk and run is not None and run.role == PredictorRun.Role.MAIN:
-            return EvaluationTable(
-                run=run,
-                tables=[
-                    (title, metric_table(found.metrics[name], learning))
-                    for name, title in COUNTED.items()
-                    if name in found.metrics
-                ],
-                leading=leading(found.metrics, metrics[0].name, all_answers(learning))
-                if learning and metrics
-                else None,
-            )
-    return None
-
-
-def leading(metrics: Mapping[str, Any], name: str, part: str) -> float | None:
-    """A metric over all answers, weighted in the best way there is (see `COUNTED`)."""
-    counted: Mapping[str, Any] = next((metrics[way] for way in COUNTED if way in metrics), {})
-    value = (counted.get(name) or {}).get(part)
-    return float(value) if isinstance(value, int | float) else None
-
-
-def metric_table(metrics: Mapping[str, Any], learning: Learning | None) -> MetricTable:
-    """Each metric, with its interval if there is one."""
-    heads = {"n": "answers", **{metric.name: metric.head for metric in shown_metrics(learning)}}
-    intervals = metrics.get("intervals") or {}
-    shown = {name: value for name, value in metrics.items() if name != "intervals"}
-    parts: list[str] = []
-    for value in shown.values():
-        if isinstance(value, Mapping):
-            parts += [part for part in value if part not in parts]
-    rows = [
-        (
-            heads.get(name, name.replace("_", " ")),
-            [_with_interval(value.get(part), (intervals.get(name) or {}).get(part)) for part in parts]
-            if isinstance(value, Mapping)
-            else [_number(value), *([""] * (len(parts) - 1))],
-        )
-        for name, value in shown.items()
-    ]
-    return MetricTable(parts=[part.replace("_", " ") for part in parts], rows=rows)
-
-
-def _with_interval(value: Any, interval: Sequence[float] | None) -> str:
-    return _number(value) if interval is None else f"{_number(value)} ({interval[0]:.3f} to {interval[1]:.3f})"
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-# Outcomes
+    axes = Axes(
+        x="answers that it had learnt from",
+        y=found.quick.metric,
+        ticks=[(float(one.examples), f"{one.examples} (stage {one.stage})") for one in points],
+    )
+    title = f"{found.quick.metric_title} on the answers of the stage after"
+    return inline(line_chart(name="curve", title=title, axes=axes, lines=[line]))
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """Outcomes in the cache, with the answers they were read from: how many, and when the newest was complete."""
+class Earlier:
+    """The people of a stage before the one that refreshes by itself."""
 
-    mark: tuple[int, datetime]
-    read_at: datetime
-    outcomes: Outcomes
-
-
-def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | None = None) -> dict[int, Outcomes]:
-    """The first outcome of each stage, by the stage's key.
-
-    Cached outcomes are used if the stage's answers did not change. If they did, the cached ones are still used for a
-    little while: reloading the page of an open stage must not read all of its answers each time.
-    """
-    now = now or timezone.now()
-    counted = counting(stages, roles=TRAINED, pilots=True)
-    marks: dict[int, tuple[int, datetime]] = {
-        stage: (n, newest)
-        for stage, n, newest in counted.order_by()
-        .values_list("slot__stage")
-        .annotate(n=Count("pk"), newest=Max("completed_at"))
-    }
-    kept: dict[str, _Kept] = cache.get_many(_cache_key(pk) for pk in marks)
-    found = {
-        pk: kept[_cache_key(pk)].outcomes
-        for pk, mark in marks.items()
-        if _cache_key(pk) in kept and _is_fresh(kept[_cache_key(pk)], mark, now)
-    }
-    changed = [pk for pk in marks if pk not in found]
-    read = _read_outcomes(study, counted.filter(slot__stage__in=changed)) if changed else {}
-    cache.set_many({_cache_key(pk): _Kept(marks[pk], now, outcomes) for pk, outcomes in read.items()}, timeout=DAY)
-    return {stage.pk: found.get(stage.pk) or read.get(stage.pk) or Outcomes() for stage in stages}
+    funnel: Funnel
+    screens: Sequence[ScreenTimes]
+    checks: Sequence[CheckCount]
 
 
-def _cache_key(stage: int) -> str:
-    return f"survey.admin.outcomes:{stage}"
-
-
-def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
-    # A withdrawal changes the count, and a new answer changes the time.
-    return kept.mark == mark or now - kept.read_at < LITTLE_WHILE
-
-
-def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Outcomes]:
-    if not instruments.is_known(study.instrument):
+def earlier_stages(found: Live | None) -> dict[int, Earlier]:
+    """By the number of the stage: every stage that people have begun, but the newest."""
+    if found is None:
         return {}
-    instrument = instruments.of_study(study)
-    if instrument.estimates is None:
-        return {}
-    relations = instrument.outcome_relations()
-    answers = counted.select_related("slot").prefetch_related("responses", *relations).order_by("pk")
-    rows = answers.iterator(chunk_size=CHUNK)
-    values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
-    name = ""
-    while chunk := list(islice(rows, CHUNK)):
-        outcomes = instrument.estimates.outcomes(chunk)
-        if not outcomes:
-            return {}
-        name = next(iter(outcomes))
-        for answer, value in zip(chunk, outcomes[name].tolist(), strict=True):
-            values[answer.slot.stage_id][answer.slot.stratum_id].append(float(value))
-    is_share = instrument.estimates.unit_of(name) == SHARE
-    return {stage: _outcomes(name, by_stratum, is_share=is_share) for stage, by_stratum in values.items()}
-
-
-def _outcomes(name: str, values: Mapping[int | None, list[float]], *, is_share: bool) -> Outcomes:
-    together = [value for part in values.values() for value in part]
-    return Outcomes(
-        name=name.replace("_", " "),
-        overall=Mean(sum(together) / len(together), len(together), is_share),
-        by_stratum={key: Mean(sum(part) / len(part), len(part), is_share) for key, part in values.items()},
-    )
+    quick, slow = found.look.quick, found.look.slow
+    return {
+        funnel.stage: Earlier(
+            funnel,
+            [one for one in (slow.screens if slow is not None else ()) if one.stage == funnel.stage],
+            [one for one in quick.checks if one.stage == funnel.stage],
+        )
+        for funnel in quick.funnels
+        if funnel.stage != found.newest
+    }
 
 
 # Addresses

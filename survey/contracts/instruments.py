@@ -476,6 +476,9 @@ class Instrument(ABC):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
+    # Columns of `export_values` that tell under which condition an answer was given. They are empty while a study is
+    # blind.
+    telling_columns: ClassVar[frozenset[str]] = frozenset()
     # Values for options that a stored study does not name: it was created before the option existed, and its screens
     # must stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
@@ -657,6 +660,10 @@ class Instrument(ABC):
     def save(self, *, response: "Response", cleaned: Mapping[str, Any]) -> None:
         """Write the typed row of a response that the form accepted. Not called for screens that ask nothing."""
 
+    def answer_in_words(self, response: "Response") -> str:
+        """What somebody answered on one screen, for whoever reads the sitting again; empty where nothing was asked."""
+        return ""
+
     def score(self, response: "Response") -> Points | None:
         """Points for a response, computed on the server; None if there are none."""
         return None
@@ -703,6 +710,15 @@ class Instrument(ABC):
     def outcome_relations(self) -> Sequence[str]:
         """Those that `Estimates.outcomes` needs alone, which the study page reads of every answer."""
         return self.label_relations()
+
+    def read_outcomes(self, answers: "Sequence[Assignment]") -> None:
+        """Give answers all that `Estimates.outcomes` reads: by default the rows of `outcome_relations`. Whoever needs
+        less than these rows can read that, and be faster."""
+        from django.db.models import prefetch_related_objects
+
+        read_together = 500  # SQLite takes no more than some hundred keys of related rows in one statement.
+        for start in range(0, len(answers), read_together):
+            prefetch_related_objects(answers[start : start + read_together], "responses", *self.outcome_relations())
 
     def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
         """Further files about the answers that count.

@@ -265,12 +265,14 @@ class Report(ABC):
 @dataclass(frozen=True)
 class ReportEntry:
     """A report's entry in lists and addresses. `name`: small letters, digits, underscores, hyphens. `path`: its class
-    as module.Class, imported when the report is asked for."""
+    as module.Class, imported when the report is asked for. `while_it_runs`: it is quick, and the study page names it
+    beside the numbers of the stage that is running."""
 
     name: str
     title: str
     summary: str
     path: str
+    while_it_runs: bool = False
 
     def load(self) -> Report:
         module, _dot, name = self.path.rpartition(".")

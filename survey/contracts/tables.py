@@ -11,12 +11,16 @@ TIME = "time, UTC"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: its name, its type in words, and what it means. `whole`: its numbers are whole ones."""
+    """One column of a table: its name, its type in words, and what it means.
+
+    `whole`: its numbers are whole ones. `written`: people's own words, which are published only after a review.
+    """
 
     name: str
     kind: str
     description: str
     whole: bool = False
+    written: bool = False
 
     @property
     def type(self) -> str:

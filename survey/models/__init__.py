@@ -14,6 +14,7 @@ from .job import Job
 from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
+from .live import LiveSnapshot
 from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
@@ -73,6 +74,7 @@ __all__ = [
     "KeyFingerprint",
     "LanguageModel",
     "Leased",
+    "LiveSnapshot",
     "Look",
     "ModelAnswer",
     "PanelIdentity",

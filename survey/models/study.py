@@ -36,6 +36,9 @@ class Study(models.Model):
     locked_at = models.DateTimeField(null=True, blank=True, help_text="When its first main stage was opened.")
     locked_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force at that time.")
 
+    is_blind = models.BooleanField(default=False, help_text="Nobody sees conditions until an owner unblinds it.")
+    unblinded_at = models.DateTimeField(null=True, blank=True)
+
     was_opened: bool  # Not a column: `enrolment.study_of` reads it with the row.
 
     class Meta:

@@ -139,9 +139,17 @@ def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:
 
 
 def pay_owed(
-    posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting,
+    *,
+    only: Submission | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
 ) -> list[PaymentBatch]:
     """Pay everything that is owed, in batches. What was sent before is never sent again.
+
+    Args:
+        only: what is owed to nobody but this one.
 
     Raises:
         StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown.
@@ -151,7 +159,7 @@ def pay_owed(
     with client_of(posting.panel, client) as asked:
         if not asked.can("pay_bonuses"):
             raise PanelCannot(f"{posting.panel} cannot pay bonuses by its API: pay them on the panel's own pages")
-        while batch := _prepare(posting, at_once=asked.bonuses_at_once, by=by, via=via):
+        while batch := _prepare(posting, only, at_once=asked.bonuses_at_once, by=by, via=via):
             _send(batch, asked)
             record("pay_bonuses", batch, by=by, via=via, state=batch.state)
             paid.append(batch)
@@ -159,7 +167,7 @@ def pay_owed(
 
 
 @transaction.atomic
-def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
+def _prepare(posting: Posting, only: Submission | None, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
     posting = locked_posting(posting)
     # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
     unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
@@ -171,7 +179,7 @@ def _prepare(posting: Posting, *, at_once: int, by: Any, via: str) -> PaymentBat
             )
         # It was stored and never sent: the process that stored it ended before sending.
         _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
-    due = owed(posting)[:at_once]
+    due = [one for one in owed(posting) if only is None or one.submission.pk == only.pk][:at_once]
     if not due:
         return None
     refuse_over_cap(posting.study, sum(one.amount for one in due))

@@ -86,6 +86,11 @@ class Participation:
         return f"submission {self.submission.pk}" if self.submission else "somebody"
 
     @property
+    def status(self) -> Status:
+        """The panel's status in our own words; unknown where the panel knows no such submission."""
+        return status_of(self.submission, self.submission.posting) if self.submission else Status.UNKNOWN
+
+    @property
     def is_settled(self) -> bool:
         return self.judgement.action == Action.NOTHING
 
@@ -101,6 +106,11 @@ class Reconciliation:
 
     def to(self, action: Action) -> list[Participation]:
         return [finding for finding in self.findings if finding.judgement.action == action]
+
+    def of(self, submission: Submission) -> Participation | None:
+        """What was found about one submission; None if it is none of this posting's."""
+        rows = (one for one in self.findings if one.submission is not None and one.submission.pk == submission.pk)
+        return next(rows, None)
 
     @property
     def counts(self) -> list[tuple[str, str, int]]:
@@ -339,9 +349,17 @@ def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
 
 
 def approve_finished(
-    posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting,
+    *,
+    only: Submission | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
 ) -> int:
     """Approve everybody who finished and waits for approval; return how many. A failure does not stop the others.
+
+    Args:
+        only: nobody but this one.
 
     Raises:
         StateRefused: the study names no spending cap.
@@ -365,8 +383,9 @@ def approve_finished(
         return True
 
     with client_of(posting.panel, client) as asked:
-        done = _approve_together(posting, asked, by=by, via=via) if asked.can("approve_all") else 0
-        return done + _each(posting, Action.APPROVE, approve, asked, by=by, via=via)
+        together = only is None and asked.can("approve_all")
+        done = _approve_together(posting, asked, by=by, via=via) if together else 0
+        return done + _each(posting, Action.APPROVE, approve, asked, by=by, via=via, only=only)
 
 
 def _approve_together(posting: Posting, client: PanelClient, *, by: Any, via: str) -> int:
@@ -393,8 +412,19 @@ def _approve_together(posting: Posting, client: PanelClient, *, by: Any, via: st
     return done
 
 
-def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> int:
-    """Ask people for a return where it is due, each person once; return how many."""
+def ask_back(
+    posting: Posting,
+    *,
+    only: Submission | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
+) -> int:
+    """Ask people for a return where it is due, each person once; return how many.
+
+    Args:
+        only: nobody but this one.
+    """
 
     def ask(client: PanelClient, row: Submission) -> bool:
         why = reasons[row.pk]
@@ -415,7 +445,7 @@ def ask_back(posting: Posting, *, client: PanelClient | None = None, by: Any = N
 
     reasons = {found.submission.pk: _why_to_return(found) for found in reconcile(posting).findings if found.submission}
     with client_of(posting.panel, client) as asked:
-        return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via)
+        return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via, only=only)
 
 
 def _why_to_return(found: Participation) -> ReturnReason:
@@ -446,9 +476,14 @@ def _each(
     *,
     by: Any,
     via: str,
+    only: Submission | None = None,
 ) -> int:
     done, failure = 0, None
-    for finding in reconcile(posting).to(action):
+    found = reconcile(posting)
+    wanted = found.to(action)
+    if only is not None:
+        wanted = [one for one in wanted if one.submission is not None and one.submission.pk == only.pk]
+    for finding in wanted:
         if finding.submission is None:
             continue
         try:

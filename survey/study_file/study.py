@@ -95,6 +95,7 @@ class StudyConfig(Strict):
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
     conditions: list[ConditionConfig] = []
+    blind: bool = False
     panel: PanelConfig = PanelConfig()
     data: DataConfig = DataConfig()
     flags: FlagsConfig = FlagsConfig()
@@ -214,6 +215,18 @@ class StudyConfig(Strict):
                     ("stages", index, "stop", "factor"),
                     f"{stage.stop.factor} has {len(found.levels)} levels, and a difference needs two",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def blinds_what_there_is(self) -> "StudyConfig":
+        if not self.blind:
+            return self
+        if not self.conditions:
+            raise WrongKey(("blind",), "the study has no [[conditions]]: there is nothing to hide")
+        for index, stage in enumerate(self.stages):
+            if stage.stop is not None and stage.stop.factor is not None:
+                place = ("stages", index, "stop", "factor")
+                raise WrongKey(place, "its looks would show the difference of a blind study: remove it or blind")
         return self
 
     @model_validator(mode="after")

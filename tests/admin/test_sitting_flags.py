@@ -94,7 +94,7 @@ def test_the_study_page_counts_each_rule_and_says_what_follows(quick: Study, as_
     assert f"{LIST}?study=cast&amp;flag=speeder" in page
     section = page[page.index('id="flags"') :]
     assert section.index("excluded (final when the stage is frozen)") < section.index("the page was hidden for 50%")
-    assert '<td class="number">1</td>' in section
+    assert 'data-label="Sittings">1</td>' in section
 
 
 def test_a_study_without_rules_has_no_such_section(study: Study, as_researcher: Client) -> None:

@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from survey.admin.study_page import COUNTED, Mean, metric_table, sections
 from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.instruments.belief_update.instrument import BeliefUpdate
+from survey.live.stage_sections import COUNTED, Mean, metric_table, sections
 from survey.models import Assignment, AuditEntry, JobStep, Question, Sitting, Stage, Study
 from survey.services.base.auditing import actor_of
 from survey.services.results.export import files
@@ -63,14 +63,14 @@ def test_another_answer_is_seen_once_the_figures_are_a_minute_old(study: Study, 
     assert sections(study)[1].outcomes.overall == Mean(value=2 / 3, n=3, is_share=True)
     take_part(study, 203)
     assert sections(study)[1].outcomes.overall.n == 3  # type: ignore[union-attr]
-    monkeypatch.setattr("survey.admin.study_page.LITTLE_WHILE", timedelta(0))
+    monkeypatch.setattr("survey.live.stage_sections.LITTLE_WHILE", timedelta(0))
     assert sections(study)[1].outcomes.overall == Mean(value=4 / 6, n=6, is_share=True)
 
 
 def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatch: Any) -> None:
     with CaptureQueriesContext(connection) as first:
         before = sections(study)
-    monkeypatch.setattr("survey.admin.study_page.LITTLE_WHILE", timedelta(0))
+    monkeypatch.setattr("survey.live.stage_sections.LITTLE_WHILE", timedelta(0))
     with CaptureQueriesContext(connection) as second:
         after = sections(study)
     assert [section.outcomes for section in before] == [section.outcomes for section in after]
@@ -103,8 +103,8 @@ def test_an_outcome_that_is_no_share_is_shown_as_a_mean(study: Study, monkeypatc
 
 def test_metrics_are_laid_out_by_part() -> None:
     table = metric_table({"n": 9, "auc": {"overall": 0.75, "previous_correct": None}}, BeliefUpdate().learning)
-    assert table.parts == ["overall", "previous correct"]
-    assert table.rows == [("answers", ["9", ""]), ("AUC", ["0.750", "–"])]
+    assert table.parts == ("overall", "previous correct")
+    assert table.rows == (("answers", ("9", "")), ("AUC", ("0.750", "–")))
 
 
 def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_researcher: Client) -> None:
@@ -114,7 +114,7 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
     assert first.judged is None
     assert second.judged is not None and second.judged.run == first.runs[0].run
     assert [title for title, _table in second.judged.tables] == list(COUNTED.values())[:2]
-    assert first.runs[0].evaluated_on == [second.stage]
+    assert first.runs[0].evaluated_on == (second.index,)
     body = as_researcher.get(page(study)).content.decode()
     assert "NLL" in body and "previous incorrect" in body
 
@@ -122,7 +122,7 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
 def test_figures_have_their_intervals_beside_them() -> None:
     found = {"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}}
     table = metric_table(found, BeliefUpdate().learning)
-    assert table.rows == [("answers", ["9"]), ("AUC", ["0.750 (0.600 to 0.900)"])]
+    assert table.rows == (("answers", ("9",)), ("AUC", ("0.750 (0.600 to 0.900)",)))
 
 
 def test_it_shows_addresses_codes_and_the_study_file_as_text(study: Study, as_researcher: Client) -> None:

@@ -164,6 +164,7 @@ def researchers_views() -> dict[str, Any]:
     return {
         re.sub(r"<\w+:(\w+)>", r"{\1}", path): view
         for path, view in views.items()
+        # An address that only takes files has no filters.
         if issubclass(view, researchers.ResearcherView) and hasattr(view, "get")
     }
 

@@ -5,20 +5,22 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from survey.api import urls
+from survey.instruments.belief_update.reports.reasons import reasons_of
 from survey.models import ApiToken, Sitting
 from survey.services.base import jobs
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
+from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
-MOST = {"GET": 10, "POST": 8}  # However many answers a list has. An answer and the step after it are one request.
-# Others: a move locks, moves, records and counts the stage anew; of a whole file the first chunk needs the weights,
-# which are over all stages.
-MOST_OF = {"POST stage-action": 12, "GET answers-csv": 14}
+# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons, and
+# the first chunk of a whole file needs the weights, which are over all stages. A move locks, records and counts anew.
+MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "POST stage-action": 12, "GET answers-csv": 14}
 
 
 def reader() -> Client:
@@ -93,6 +95,15 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
         ("runs", "/api/v1/studies/cast/runs/"),
     ):
         count(f"GET {name}", partial(researcher.get, path))
+    asking = cast.open_stage("why", instrument=test_reasons.ASKING)
+    cast.join_all(User.objects.get(username="reader"))
+    explained = test_reasons.explained(cast.full_of_answers(asking))
+    (known, *_rest) = [one.answer for one in reasons_of(explained) if one.text]
+    codes = {"files": [SimpleUploadedFile("ann.csv", f"answer,code\n{known},alike\n".encode())]}
+    coder = Client()
+    coder.force_login(User.objects.get(username="reader"))
+    send_files = partial(coder.post, "/api/v1/studies/why/reports/reasons/files/", codes)
+    assert count("POST report-files", send_files).status_code == 200
     count("GET answers-csv", lambda: researcher.get("/api/v1/studies/cast/answers.csv").getvalue())
     job, _is_new = jobs.ask(study, "export", {}, by=User.objects.get(username="reader"))
     assert jobs.run(job.pk)
@@ -110,4 +121,4 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
     for pattern in urls.urlpatterns:
         assert any(name.split(" ")[1].rstrip(":") == pattern.name for name in query_counts.rows), pattern.name
     for name, number in query_counts.rows.items():
-        assert number <= MOST_OF.get(name, MOST[name.split(" ")[0]]), (name, number)
+        assert number <= MOST.get(name, MOST[name.split(" ")[0]]), (name, number)

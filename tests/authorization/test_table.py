@@ -100,6 +100,7 @@ def routes(patterns: Any = None, before: str = "") -> Iterator[str]:
 
 # By the beginning of an address and the name in it: what stands there. The longest beginning that fits counts.
 FILLED = {
+    ("admin/survey/sitting/", "name"): "ask-back",
     ("", "slug"): "cast",
     ("hooks/", "panel"): "prolific",
     ("admin/r/", "rest"): "1/1/",

@@ -28,8 +28,8 @@ __all__ = ["golden", "loaded"]
 
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
-# The rules that the specification of Psych-DS 0.4 gives for names and for the description. Its validator is a program
-# for Node that no package of ours brings, so the rules are written out here; `psychds-validator` runs where it is found.
+# The rules of Psych-DS 0.4 for names and for the description. Its validator is a program for Node that no package of
+# ours brings, so the rules are written out here; `psychds-validator` runs too where it is found.
 DATA_FILE = re.compile(r"data/([a-z]+-[A-Za-z0-9]+_)+data\.csv")
 REQUIRED = ("@context", "@type", "name", "description", "variableMeasured")
 TIME_OF_DAY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")

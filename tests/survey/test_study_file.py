@@ -281,7 +281,8 @@ def keys(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, str, st
         default = "required" if field.is_required() else f"`{json.dumps(field.default)}`" if plain else "-"
         yield table or "top", name, default
         for inner in models_in(field.annotation):
-            yield from keys(inner, f"{table}.{name}".lstrip("."))
+            if inner is not model:  # A group of filters holds filters.
+                yield from keys(inner, f"{table}.{name}".lstrip("."))
 
 
 def documented() -> set[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from .models import Belief
 from .screens import EXPLANATION, OWN_ANSWER, POSTERIOR, PRIOR, Setting
 
 if TYPE_CHECKING:
-    from survey.models import Assignment
+    from survey.models import Assignment, Response
 
 COLUMNS = (
     Column("evidence_id", "text", "Id of the question whose answer was shown; empty for a re-asking control."),
@@ -63,8 +63,15 @@ COLUMNS = (
         "0 or 1",
         "1 where reasons were asked for or were going to be: drawn for sitting and item before any answer.",
     ),
-    Column("explanation", "text", "The reasons, as they were written; empty where none were written (yet)."),
-    Column("own_answer", "text", "What the respondent answers to the target: the letter of an option, or a text."),
+    Column(
+        "explanation", "text", "The reasons, as they were written; empty where none were written (yet).", written=True
+    ),
+    Column(
+        "own_answer",
+        "text",
+        "What the respondent answers to the target: the letter of an option, or a text.",
+        written=True,
+    ),
     Column("own_answer_correct", "0 or 1", "1 where that is right, judged as a language model's answer is."),
     Column("own_confidence", "percentage points", "How sure the respondent was of their own answer, 0 to 100."),
     Column(
@@ -163,3 +170,17 @@ def _paper_rows(assignments: "Iterable[Assignment]", threshold: int) -> Iterable
 
 def paper_file(assignments: "Iterable[Assignment]", threshold: int) -> ExtraFile:
     return ExtraFile("belief_changes.csv", PAPER_COLUMNS, _paper_rows(assignments, threshold))
+
+
+def in_words(response: "Response") -> str:
+    """What was answered on one screen: a belief with how it was given, reasons, or an answer of one's own."""
+    if (belief := getattr(response, "belief", None)) is not None:
+        how = [belief.get_direction_display() if belief.direction else "", belief.get_entered_by_display()]
+        known = ", ".join(part for part in how if part and part != "unknown")
+        return f"{belief.value} %" + (f" ({known})" if known else "")
+    if (explanation := getattr(response, "explanation", None)) is not None:
+        return explanation.text or "nothing was written"
+    if (answer := getattr(response, "target_answer", None)) is not None:
+        sure = "" if answer.confidence is None else f", {answer.confidence} % sure"
+        return f"{answer.text} ({'right' if answer.correct else 'wrong'}{sure})"
+    return ""

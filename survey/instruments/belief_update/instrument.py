@@ -33,6 +33,13 @@ POOLS = "survey.instruments.belief_update.reports.pools"
 ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
     ReportEntry(
+        name="live",
+        title="Live figures",
+        summary="Beliefs and their changes, shares by stage and stratum, AUC, lift, reliability, the rank curve.",
+        path="survey.instruments.belief_update.reports.live_report.LiveReport",
+        while_it_runs=True,
+    ),
+    ReportEntry(
         name="alignment",
         title="Language models on trial",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
@@ -87,6 +94,7 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     condition_options = BY_CONDITION
+    telling_columns = frozenset({"variant"})
     older_options = OLDER
     keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
@@ -259,6 +267,9 @@ class BeliefUpdate(Instrument):
         beliefs = beliefs_of(assignment)
         return [beliefs.prior, beliefs.posterior, *labels.further_values(assignment)]
 
+    def answer_in_words(self, response: Response) -> str:
+        return export.in_words(response)
+
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment, self.options.threshold, self.setting(assignment))
 
@@ -281,6 +292,9 @@ class BeliefUpdate(Instrument):
 
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
+
+    def read_outcomes(self, answers: Sequence[Assignment]) -> None:
+        label_reading.read_beliefs(answers)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         return (export.paper_file(assignments, self.options.threshold),)

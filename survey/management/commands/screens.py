@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from survey.console.command import HunchCommand
-from survey.exceptions import HunchError
+from survey.exceptions import HunchError, StateRefused
 from survey.printed_screens.copying import open_copy
 from survey.printed_screens.files import find_browser, print_pdf, write_screens
 from survey.printed_screens.walking import Walk, undone
@@ -32,6 +32,8 @@ class Command(HunchCommand):
         self, *args: Any, slug: str, out: Path, language: list[str], pdf: bool, browser: str, **options: Any
     ) -> None:
         study = finding.find_study(slug)
+        if study.is_blind:
+            raise StateRefused(f"{slug} is blind, and its screens are named by condition: unblind it first")
         known = study.config.languages
         if strangers := [code for code in language if code not in known]:
             raise HunchError(f"--language: {slug} is not in {', '.join(strangers)}; it is in {', '.join(known)}")

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Sitting, Stage, Study
+from survey.services.answers import blinding
 from survey.services.answers.joining import KnownRows, hand_rows
 from survey.services.base.seeds import derive
 from survey.study_file import ConditionConfig, StudyConfig
@@ -135,8 +136,8 @@ def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tupl
 
 
 def pairs_of(study: Study) -> list[str]:
-    """FACTOR=LEVEL for every level of every factor, in the file's order."""
-    return [f"{condition.factor}={level}" for condition in study.config.conditions for level in condition.levels]
+    """FACTOR=LEVEL for every level of every factor, in the file's order; none while the study is blind."""
+    return [f"{one.factor}={level}" for one in blinding.shown_conditions(study) for level in one.levels]
 
 
 def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
@@ -149,7 +150,7 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for one in given:
         if one not in known:
-            there_are = ", ".join(known) or "none"
+            there_are = ", ".join(known) or (blinding.HIDDEN if study.is_blind else "none")
             raise HunchError(f"condition: {study.slug} has no {one!r}; there are: {there_are}", code="invalid")
         factor, _equals, level = one.partition("=")
         if chosen.setdefault(factor, level) != level:

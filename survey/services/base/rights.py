@@ -55,6 +55,8 @@ class Right(StrEnum):
     SEE_IDENTITIES = "see_identities"
     WITHDRAW = "withdraw"
     MANAGE_MEMBERS = "manage_members"
+    UNBLIND = "unblind"
+    """Show the conditions of a blind study, to everybody and for good."""
 
 
 # The permission that an account needs besides its role.
@@ -86,7 +88,7 @@ RIGHTS: Mapping[str, frozenset[Right]] = {
     Role.VIEWER: _VIEWER,
     Role.ANALYST: _ANALYST,
     Role.EDITOR: _EDITOR,
-    Role.OWNER: _EDITOR | {Right.MANAGE_MEMBERS},
+    Role.OWNER: _EDITOR | {Right.MANAGE_MEMBERS, Right.UNBLIND},
 }
 SPENDING = frozenset({Right.SEE_POSTINGS, Right.SPEND, Right.PAY})
 """What `may_spend` adds to any role."""

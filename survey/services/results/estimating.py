@@ -19,6 +19,7 @@ from survey.contracts.instruments import ANOTHER_PERSON, Instrument
 from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
+from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.answers.counting import ESTIMATED
 from survey.services.answers.majorities import majorities_of
@@ -206,7 +207,7 @@ class _Read:
 
 def division_names(study: Study) -> list[str]:
     """How the estimates of a study can be divided: by the instrument's divisions and the study's conditions."""
-    conditions = [condition.factor for condition in study.config.conditions]
+    conditions = [condition.factor for condition in shown_conditions(study)]
     estimates = instruments.of_study(study).estimates
     return [*(estimates.divisions([]) if estimates is not None else {}), *conditions]
 
@@ -264,7 +265,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     read = _with_predictions(study, read, instrument)
     read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
-    factors = {condition.factor for condition in study.config.conditions}
+    factors = {condition.factor for condition in shown_conditions(study)}
     universe = max(found.line.universe_size for found in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
     return StudyEstimates(
@@ -336,7 +337,7 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
             f"Only answers under {in_words(levels)}. Levels are drawn at random, so that these answers stand for all: "
             "weights are a stratum's candidates over its answers under these levels."
         )
-    if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
+    if others := [one.factor for one in shown_conditions(study) if one.factor not in levels]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
 
 
@@ -396,7 +397,7 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
         rule = stage.manifest.get("stop")
         rho = rule["rho"] if rule else anytime_rho(stage.manifest.get("sittings", stage.config.sittings))
         looks = list(stage.looks.values_list("reached", flat=True)) if rule else []
-        factors = [one.factor for one in stage.study.config.conditions if len(one.levels) == 2]
+        factors = [one.factor for one in shown_conditions(stage.study) if len(one.levels) == 2]
         for factor in ("", *factors):
             found, _reason = _first_figure(one, factor)
             if found is None or not found.standard_error > 0:
@@ -602,7 +603,7 @@ def _with_leaving(
             replace(one, part=replace(one.part, staying=np.array([chances.get(a.pk, 1.0) for a in one.answers])))
             for one in read
         ]
-    factors = [condition.factor for condition in study.config.conditions]
+    factors = [condition.factor for condition in shown_conditions(study)]
     return list(read), Leaving(
         outcome=first.title,
         odds_ratio=read[0].odds_ratio,

@@ -51,6 +51,7 @@ CONDITION = Argument(
     choices=pairs_of,
 )
 PILOT = "pilot"
+METHODS = "methods"
 KEPT_SECONDS = 300
 
 
@@ -71,6 +72,15 @@ CORE = (
             path="survey.services.results.pilot.Pilot",
         ),
         applies=lambda study: study.config.pilots > 0,
+    ),
+    CoreReport(
+        ReportEntry(
+            name=METHODS,
+            title="Methods",
+            summary="Sampling, people and estimates as text, tables and figures; a preregistration; an ethics page.",
+            path="survey.services.results.methods.Methods",
+        ),
+        applies=lambda _study: True,
     ),
 )
 

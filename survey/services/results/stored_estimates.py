@@ -8,13 +8,10 @@ out of date, or none if there are none. Commands and exports always compute.
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import cache
-from itertools import repeat
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Max, OuterRef, Subquery
@@ -25,6 +22,7 @@ from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Exclusion, Look, Sitting, Stage, StoredEstimate, Study, Withdrawal
 from survey.services.base import leases
 from survey.services.base.hashing import code_digest, digest, package_digest
+from survey.services.base.rebuilding import rebuilt
 from survey.services.plans.candidates import question_set_digest
 
 from . import estimating
@@ -76,6 +74,7 @@ def basis_of(study: Study) -> Basis:
         code_digest(),
         package_digest(package) if package != "survey" else "",
         study.source_sha256,
+        study.is_blind,
         question_set_digest(study),
         _stage_facts(study),
         [[str(fact) for fact in one] for one in states],
@@ -209,29 +208,5 @@ def _as_text(report: StudyEstimates) -> str:
 
 
 def _from_text(text: str) -> StudyEstimates:
-    report: StudyEstimates = _rebuilt(StudyEstimates, json.loads(text))
+    report: StudyEstimates = rebuilt(StudyEstimates, json.loads(text))
     return report
-
-
-def _rebuilt(kind: Any, value: Any) -> Any:
-    """A value of a type that data classes, tuples, mappings and "or None" are made of, from plain JSON."""
-    if value is None:
-        return None
-    if is_dataclass(kind):
-        whole: Any = kind
-        kinds = _kinds_of(whole)
-        return whole(**{name: _rebuilt(kinds[name], inner) for name, inner in value.items()})
-    origin, inside = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        kinds_inside = repeat(inside[0]) if inside[-1] is Ellipsis else inside
-        return tuple(map(_rebuilt, kinds_inside, value))
-    if origin is Mapping:
-        return {name: _rebuilt(inside[1], inner) for name, inner in value.items()}
-    if origin in (Union, UnionType):
-        return _rebuilt(next(one for one in inside if one is not NoneType), value)
-    return value
-
-
-@cache
-def _kinds_of(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)

@@ -25,6 +25,7 @@ from survey.models import (
     Erasure,
     Job,
     JobStep,
+    LiveSnapshot,
     PanelIdentity,
     PredictorRun,
     Respondent,
@@ -212,6 +213,7 @@ def withdraw(
     SnapshotAnswer.objects.filter(assignment__in=given, withdrawn_at__isnull=True).update(withdrawn_at=now)
     given.update(state=Assignment.State.WITHDRAWN, completed_at=None)
     StoredEstimate.objects.filter(study=respondent.study).empty()
+    LiveSnapshot.objects.filter(study=respondent.study).empty()
     Job.objects.filter(study=respondent.study).forget_results()
     for sitting in sittings:
         _end(sitting, now, gave_all=sitting.pk in answered_all)

@@ -16,6 +16,7 @@ from survey.contracts import instruments
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import FileErrors, Problem, StateRefused
 from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
+from survey.services.answers import blinding
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
 
@@ -128,9 +129,12 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
 
 
 def _replace(study: Study, new: Study) -> None:
-    for name in ("title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"):
+    replaced = ["title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"]
+    if study.unblinded_at is None:
+        replaced.append("is_blind")
+    for name in replaced:
         setattr(study, name, getattr(new, name))
-    study.save(update_fields=["title", "bank", "instrument", "seed", "stored_config", "source_text", "source_sha256"])
+    study.save(update_fields=replaced)
     wanted = len(new.config.stages)
     drafts = study.stages.filter(state=State.DRAFT)
     drafts.filter(index__gt=wanted).delete()
@@ -222,6 +226,8 @@ class _World:
         top = change.path[0]
         if top == "stages":
             return self._stage(change)
+        if change.path == ("blind",) and change.old:
+            return "the conditions stay hidden until an owner unblinds the study (hunch unblind)"
         if top == "bank" or change.path[:2] == ("instrument", "kind"):
             return "items were drawn from it: make a new study" if self.planned else ""
         if change.path[:2] == ("panel", "kind"):
@@ -294,7 +300,8 @@ def _file_rows(study: Study) -> Iterator[Sequence[Any]]:
     for number, made in enumerate(study.amendments.select_related("actor").order_by("pk"), start=1):
         who = made.actor.get_username() if made.actor else None
         start = [number, made.at.isoformat(), who, made.reason, made.was_locked, made.old_sha256, made.new_sha256]
-        for change in made.changes or [{"key": None, "old": None, "new": None}]:
+        changes = blinding.shown_changes(study, made.changes)
+        for change in changes or [{"key": None, "old": None, "new": None}]:
             yield [*start, change["key"], _json(change["old"]), _json(change["new"])]
 
 

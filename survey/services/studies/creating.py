@@ -149,6 +149,7 @@ def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study
         seed=config.seed,
         stored_config=config.model_dump(mode="json"),
         source_text=text,
+        is_blind=config.blind,
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
     planned = [] if instead_of is None else instead_of.stages.exclude(state=Stage.State.DRAFT)

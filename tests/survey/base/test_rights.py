@@ -40,7 +40,7 @@ def test_each_role_adds_to_the_one_below_and_spending_stands_beside_them(mine: S
     viewer, analyst, editor, owner = (given(member(mine, role), mine) for role in roles)
     assert viewer == {Right.SEE}
     assert analyst == viewer | {Right.READ_ANSWERS, Right.EXPORT}
-    assert editor > analyst and owner == editor | {Right.MANAGE_MEMBERS}
+    assert editor > analyst and owner == editor | {Right.MANAGE_MEMBERS, Right.UNBLIND}
     assert not (editor | owner) & {Right.SPEND, Right.PAY}
     assert given(member(mine, "viewer", may_spend=True), mine) == viewer | rights.SPENDING
     assert given(User.objects.create_superuser("super"), mine) == set(Right)

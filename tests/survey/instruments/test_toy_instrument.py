@@ -10,10 +10,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from toy_instrument.models import Guess
 
-from survey.admin.study_page import stage_outcomes
 from survey.contracts import instruments
 from survey.contracts.reports import Given
 from survey.exceptions import FieldErrors, HunchError
+from survey.live.stage_sections import stage_outcomes
 from survey.models import Response, Score, SnapshotAnswer, Stage
 from survey.services.results.export import files
 from survey.services.results.outcome_table import outcome_table

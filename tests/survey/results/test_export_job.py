@@ -128,7 +128,7 @@ def test_an_increment_holds_the_sittings_since(study: Study) -> None:
 
 @pytest.mark.parametrize("given", ["yesterday", "2030-13-01", "2999-01-01"])
 def test_a_wrong_moment_is_refused(study: Study, given: str) -> None:
-    with pytest.raises(HunchError, match="^since: "):
+    with pytest.raises(HunchError, match=r"^since: "):
         jobs.ask(study, "export", {"since": [given]})
 
 

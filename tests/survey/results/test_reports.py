@@ -215,7 +215,7 @@ def test_the_command_lists_every_report_with_what_keeps_it_from_being_made(study
     assert "  why=...  a reason (required)" in out and "may be given again" in out
     assert "broken: What broken says.\n  not now: " in out and "cannot be loaded" in out
     names = [line["name"] for line in json.loads(report("cast", "--json")[0])]
-    assert names == ["words", "late", "broken"]
+    assert names == ["methods", "words", "late", "broken"]
 
 
 def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -> None:
@@ -284,7 +284,7 @@ def test_every_problem_with_arguments_is_said_at_once(study: Study) -> None:
 def test_the_page_shows_everything_and_escapes_all_of_it(study: Study, admin_client: Client) -> None:
     page = admin_client.get(page_of(study)).content.decode()
     assert '<h2 id="table-words">Words</h2>' in page and "<h3>Shares</h3>" in page and "Of a toy." in page
-    assert '<td class="number">50.0 %</td>' in page
+    assert re.search(r'<td class="number" data-label="[^"]+">50.0 %</td>', page)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and EVIL not in page
     assert f"/admin/survey/question/{Question.objects.first().pk}/change/" in page  # type: ignore[union-attr]
     assert "hunch report cast words --out DIR draws it as heavy.svg." in page
@@ -446,7 +446,7 @@ API = "/api/v1/studies/cast/reports/"
 
 def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
     mine = reader()
-    words, late, broken = mine.get(API).json()
+    _methods, words, late, broken = mine.get(API).json()
     assert words["url"] == f"http://testserver{API}words/" and words["obstacle"] == ""
     assert words["arguments"][1] == {
         "name": "word",
@@ -493,7 +493,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
         ("words/?why=fun&least=%00", 400, "least: "),
         ("late/", 409, "wait for the <moon>"),
         ("broken/", 500, "cannot be loaded"),
-        ("gull/", 404, "there are: words, late, broken"),
+        ("gull/", 404, "there are: methods, words, late, broken"),
     ],
 )
 def test_the_api_says_what_cannot_be_made(study: Study, address: str, status: int, message: str) -> None:
@@ -552,7 +552,7 @@ def test_choices_that_fail_are_a_sentence_and_the_other_reports_go_on(
     study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     having(monkeypatch, odd="OddChoices", words="ToyReport")
-    odd, words = reader().get(API).json()
+    odd, words = (line for line in reader().get(API).json() if line["name"] != "methods")
     assert (
         "OddChoices cannot list the values of of (integer division or modulo by zero)" in odd["obstacle"]
         and words["obstacle"] == ""
@@ -574,7 +574,7 @@ def test_an_instrument_that_cannot_list_its_reports_keeps_its_study_page(
     monkeypatch.setattr(BeliefUpdate, "reports", broken)
     page = admin_client.get(reverse("admin:survey_study_change", args=[study.pk]))
     assert page.status_code == 200 and "BeliefUpdate cannot list its reports" in page.content.decode()
-    assert [line["name"] for line in reader().get(API).json()] == ["belief_update"]
+    assert [line["name"] for line in reader().get(API).json()] == ["methods", "belief_update"]
     assert "cannot list its reports" in refused("cast", "words")
     files.write_export(study, tmp_path)
     assert (tmp_path / "answers.csv").exists() and not (tmp_path / "words.csv").exists()
@@ -607,9 +607,9 @@ def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
     monkeypatch.setattr(
         BeliefUpdate, "reports", lambda self: [entry("pilot", "ToyReport"), entry("Odd name", "ToyReport")]
     )
-    assert [(one.name, one.title) for one in reports.entries_of(made)] == [("pilot", "Pilot")]
+    assert [one.name for one in reports.entries_of(made)] == ["pilot", "methods"]
     assert "'pilot' is left out" in caplog.text and "'Odd name' is left out" in caplog.text
-    (line,) = reports.lines_of(made)
+    line, _methods = reports.lines_of(made)
     assert line.obstacle == "cast: nobody has begun the pilot yet"
     cast.walk(cast.begin(made))
     assert reports.lines_of(made)[0].obstacle == ""
@@ -619,14 +619,15 @@ def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
 def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cast.open_study(stages=[{"sittings": 2, "pilot": True}, {"sittings": 2}])
     monkeypatch.delitem(instruments._kinds, "belief_update")
-    assert [one.name for one in reports.entries_of(made)] == ["pilot"]
-    with pytest.raises(NotFound, match="there are: pilot"):
+    assert [one.name for one in reports.entries_of(made)] == ["pilot", "methods"]
+    with pytest.raises(NotFound, match="there are: pilot, methods"):
         reports.find_entry(made, "alignment")
 
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
-    assert names == ["alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
+    theirs = ["live", "alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
+    assert names == ["methods", *theirs]
     assert list(instruments.kind("own_answers")().reports()) == []
 
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import Q
 
 import bandit
 from survey.exceptions import StateRefused
@@ -351,15 +350,14 @@ def scored_pool(study: Study) -> CandidateSet:
     Raises:
         StateRefused: there is none yet.
     """
-    stored = (
+    scored = list(
         CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False)
-        .filter(Q(kind=CandidateSet.Kind.POOL) | ~Q(uniform_sha256=""))
         .select_related("stage", "predictor_run__stage__study")
         .order_by("-stage__index")
-        .first()
     )
+    stored = next((one for one in scored if one.kind == CandidateSet.Kind.POOL or one.uniform_sha256), None)
     if stored is None:
-        if CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False).exists():
+        if scored:
             raise StateRefused(
                 f"{study.slug}: it was scored from all pairs by an earlier version, which kept no uniform ones. "
                 f"hunch score_uniform {study.slug} draws and scores them"

@@ -14,6 +14,7 @@ from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments.own_answers.instrument import OwnAnswers
 from survey.instruments.own_answers.rows import answer_rows
 from survey.models import Assignment, LanguageModel, ModelAnswer, Study
+from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
@@ -105,7 +106,7 @@ def _beliefs(
     belief_update_of(study)
     levels = read_condition(study, condition)
     answers = study_answers(study, levels=levels) if answered is None else answered
-    if others := [one.factor for one in study.config.conditions if one.factor not in levels]:
+    if others := [one.factor for one in shown_conditions(study) if one.factor not in levels]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
     rows = belief_rows(answers)
     return BeliefsAboutOthers(

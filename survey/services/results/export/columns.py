@@ -9,6 +9,7 @@ from typing import Any
 from survey.contracts import instruments
 from survey.contracts.tables import Column
 from survey.models import Assignment, Slot, Study
+from survey.services.answers.blinding import shown_levels
 
 UNTAKEN = "untaken"
 
@@ -53,12 +54,13 @@ def _core(
 
 
 def _levels(assignment: Assignment) -> str | None:
-    return _json(assignment.levels())
+    return _json(shown_levels(assignment.slot.stage.study, assignment.levels()))
 
 
 def _level_probabilities(assignment: Assignment) -> str | None:
     drawn: list[Any] = [*assignment.sitting.conditions.all(), *assignment.conditions.all()]
-    return _json({condition.factor: condition.probability for condition in drawn})
+    chances = {condition.factor: condition.probability for condition in drawn}
+    return _json(shown_levels(assignment.slot.stage.study, chances))
 
 
 def _responses(assignment: Assignment) -> str | None:

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from survey.contracts import instruments
 from survey.models import Assignment, Slot, Stage, Study
+from survey.services.answers.blinding import shown_values
 from survey.services.answers.conditions import hand_levels, has_levels, relations_of
 from survey.services.answers.counting import counting, with_answers
 from survey.services.answers.exclusions import excluded_sittings
@@ -124,6 +125,7 @@ def values_of(row: ExportRow, study: Study) -> list[Any]:
     own: Sequence[Any] = (
         instrument.export_values(row.assignment) if row.assignment else [None] * len(instrument.columns)
     )
+    own = shown_values(study, [column.name for column in instrument.columns], own, instrument.telling_columns)
     return [*(core.value(row) for core in BEFORE), *own, *(core.value(row) for core in AFTER)]
 
 

@@ -29,6 +29,7 @@ from survey.models import (
     Study,
     Submission,
 )
+from survey.services.answers.blinding import shown_levels
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.results.export.columns import in_utc
@@ -185,8 +186,8 @@ def _sitting(
         *(items["given"], items[Assignment.State.COUNTED], items[Assignment.State.LATE]),
         *(len(attempts), any(attempts) if attempts else None, facts.failed[one.pk], facts.remarks[one.pk]),
         *(" ".join(facts.flags.get(one.pk, ())) or None, " ".join(excluded) or None),
-        _json({condition.factor: condition.level for condition in drawn}),
-        _json({condition.factor: condition.probability for condition in drawn}),
+        _json(shown_levels(study, {condition.factor: condition.level for condition in drawn})),
+        _json(shown_levels(study, {condition.factor: condition.probability for condition in drawn})),
         *(_json(facts.forms.get(one.pk)), facts.choices.get(one.pk)),
         *facts.pay.get(one.respondent_id, [None] * 6),
     ]

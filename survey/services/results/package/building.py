@@ -129,7 +129,7 @@ def _tables(work: Work, *, reviewed: bool) -> Iterator[ExtraFile]:
             yield table
 
 
-class Table:
+class DataFile:
     """A table that was written: its place, its columns, its rows and its hash."""
 
     def __init__(self, stem: str, path: str, columns: Sequence[Column]) -> None:
@@ -143,13 +143,13 @@ class _Writer:
 
     def __init__(self, archive: zipfile.ZipFile, folder: str, scratch: Path) -> None:
         self.archive, self.folder, self.scratch = archive, folder, scratch
-        self.tables: list[Table] = []
+        self.tables: list[DataFile] = []
         self.hashes: dict[str, str] = {}
 
     def add_table(self, study: Study, file: ExtraFile) -> None:
         """Named as Psych-DS asks: keys and values of letters and digits, and the ending _data.csv."""
         stem = file.name.removesuffix(".csv")
-        table = Table(stem, f"data/study-{_plain(study.slug)}_description-{_plain(stem)}_data.csv", file.columns)
+        table = DataFile(stem, f"data/study-{_plain(study.slug)}_description-{_plain(stem)}_data.csv", file.columns)
         path = self.scratch / "table.csv"
         with path.open("w", encoding="utf-8", newline="") as target:
             target.write(csv_line(column.name for column in file.columns))
@@ -182,7 +182,7 @@ def _plain(text: str) -> str:
 # Descriptions
 
 
-def _texts(study: Study, given: Given, tables: Sequence[Table], *, is_public: bool) -> dict[str, str]:
+def _texts(study: Study, given: Given, tables: Sequence[DataFile], *, is_public: bool) -> dict[str, str]:
     facts = _facts(study, given, is_public=is_public)
     return {
         "README.md": _readme(study, facts, tables, is_public=is_public),
@@ -224,7 +224,7 @@ def _facts(study: Study, given: Given, *, is_public: bool) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _variables(tables: Iterable[Table]) -> list[dict[str, Any]]:
+def _variables(tables: Iterable[DataFile]) -> list[dict[str, Any]]:
     """Each column once; where tables have columns of one name, its meaning in each."""
     meanings: dict[str, dict[str, str]] = {}
     for table in tables:
@@ -240,7 +240,7 @@ def _variables(tables: Iterable[Table]) -> list[dict[str, Any]]:
     ]
 
 
-def _croissant(facts: Mapping[str, Any], tables: Sequence[Table]) -> dict[str, Any]:
+def _croissant(facts: Mapping[str, Any], tables: Sequence[DataFile]) -> dict[str, Any]:
     described = {name: value for name, value in facts.items() if name not in ("@context", "@type", "schemaVersion")}
     return {
         "@context": CROISSANT_CONTEXT,
@@ -281,7 +281,7 @@ def _croissant(facts: Mapping[str, Any], tables: Sequence[Table]) -> dict[str, A
     }
 
 
-def _codebook(study: Study, tables: Sequence[Table]) -> str:
+def _codebook(study: Study, tables: Sequence[DataFile]) -> str:
     lines = [f"# Codebook of {study.title}\n", "Every column of every file under `data/`.\n"]
     for table in tables:
         lines += [f"## {table.path}\n", f"{table.rows} rows.\n", "| column | kind | meaning |", "| --- | --- | --- |"]
@@ -301,7 +301,7 @@ def _changes(study: Study, given: Given, *, is_public: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[Table], *, is_public: bool) -> str:
+def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool) -> str:
     kind = (
         "The public package: times are weeks, ages are bands of ten years, answers that fewer than five people gave "
         "in a form are `other`, people have names that stand nowhere else, and nothing of a panel is in it. What "
@@ -340,8 +340,8 @@ KIND = JobKind(
         ),
         Argument(
             "texts",
-            "what people wrote in their own words goes into a public package only as reviewed: somebody has read all of "
-            "it and nobody can be recognised by it",
+            "what people wrote in their own words goes into a public package only as reviewed: somebody has read all "
+            "of it and nobody can be recognised by it",
             default="left out",
             choices=lambda _study: ("left out", REVIEWED),
         ),

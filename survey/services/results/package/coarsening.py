@@ -30,8 +30,6 @@ DROPPED = frozenset(
         *("remarks", "last_seen_at", "expired_at", "consented_at", "withdrawn_at"),
     }
 )
-# What people write in their own words, by table.
-WRITTEN = {"answers": frozenset({"explanation", "own_answer", "answer", "stated", "reason"})}
 
 
 class Coarse:
@@ -48,11 +46,10 @@ class Coarse:
         stem = file.name.removesuffix(".csv")
         if stem in LEFT_OUT:
             return None
-        written = frozenset() if self.reviewed else WRITTEN.get(stem, frozenset())
         kept = [
             (index, column)
             for index, column in enumerate(file.columns)
-            if column.name not in DROPPED and column.name not in written
+            if column.name not in DROPPED and (self.reviewed or not column.written)
         ]
         changes = [self._change(stem, column) for _index, column in kept]
         columns = [_public(column) for _index, column in kept]

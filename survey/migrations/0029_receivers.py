@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0027_posting_parts'),
+        ('survey', '0028_live'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

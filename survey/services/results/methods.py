@@ -1,0 +1,503 @@
+"""The methods section of a study: how it sampled, what became of its people, what it found; and, before data, a text to
+preregister and a page for an ethics board.
+
+Everything is made from one set of tables: a text says only what stands in them. Imports models and below.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from django.db.models import Count
+
+from survey.contracts import instruments
+from survey.contracts.reports import Findings, Given, Layout, Picture, Report, ReportFile, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError
+from survey.models import Assignment, CandidateSet, ConditionLevel, Sitting, Slot, Stage, Study
+from survey.services.answers.exclusions import excluded_sittings
+from survey.services.answers.sitting_flags import rules_in_words
+from survey.services.results import beside, estimating
+from survey.services.results.comparing import design_words
+from survey.services.results.estimating import StudyEstimates
+
+SAMPLING = (
+    Column("stage", "number", "The stage, from 1.", whole=True),
+    Column("pilot", "0 or 1", "1: a pilot, whose answers enter nothing."),
+    Column("state", "text", "Its state now."),
+    Column("design", "text", "How its items were drawn."),
+    Column("candidates", "number", "Items that it could draw.", whole=True),
+    Column("items_in_all", "number", "Items that there are.", whole=True),
+    Column("sampled", "number", "Slots drawn by the design.", whole=True),
+    Column("holdout", "number", "Slots drawn uniformly, to judge predictors.", whole=True),
+    Column("control", "number", "Slots that measure noise.", whole=True),
+    Column("repeat", "number", "Slots that ask an item again.", whole=True),
+    Column("people_planned", "number", "Sittings that it was planned for.", whole=True),
+    Column("predictor", "text", "The predictor whose scores it drew by; empty without one."),
+    Column("opened", "date", "When it was opened first."),
+    Column("frozen", "date", "When its answers were frozen."),
+)
+STRATA = (
+    Column("stage", "number", "The stage, from 1.", whole=True),
+    Column("stratum", "text", "The part of the candidates."),
+    Column("candidates", "number", "Items in it.", whole=True),
+    Column("drawn", "number", "Items that were drawn from it.", whole=True),
+)
+FLOW = (
+    Column("step", "text", "Its name for programs."),
+    Column("people", "number", "How many people.", whole=True),
+    Column("text", "text", "What it counts."),
+)
+CONDITIONS = (
+    Column("factor", "text", "The factor."),
+    Column("level", "text", "The level."),
+    Column("people", "number", "Sittings that were given it.", whole=True),
+)
+ESTIMATES = (
+    Column("figure", "text", "Its name."),
+    Column("title", "text", "What it is."),
+    Column("unit", "text", "share, or the unit."),
+    Column("value", "number", "Over all items."),
+    Column("low", "number", "Lower end of its 95 % interval."),
+    Column("high", "number", "Upper end of it."),
+    Column("answers", "number", "Answers that it rests on.", whole=True),
+    Column("people", "number", "People who gave them.", whole=True),
+)
+WIDTH, BOX, GAP = 640, 46, 18
+
+
+@dataclass(frozen=True)
+class StudyMethods:
+    """The tables of a study's methods, which all texts are made from. Rows are those of the columns above.
+
+    `estimates` is None before answers count; `why` then says so.
+    """
+
+    study: Study
+    sampling: list[list[Any]]
+    strata: list[list[Any]]
+    flow: list[tuple[str, int, str]]
+    conditions: list[list[Any]]
+    estimates: StudyEstimates | None
+    why: str
+    figures: list[list[Any]] = field(default_factory=list)
+
+    def people(self, step: str) -> int:
+        return next((people for name, people, _text in self.flow if name == step), 0)
+
+
+class Methods(Report):
+    """Sampling, people and estimates in tables, words, LaTeX and figures; a preregistration; a page for the board."""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        found = methods_of(study)
+        return Findings(
+            title=f"Methods of {study.slug}",
+            lines=[line for part in paragraphs(found) for line in part],
+            tables=list(_tables(found)),
+            pictures=list(_pictures(found)),
+            files=[
+                ReportFile("methods.md", lambda: _encoded(markdown(found))),
+                ReportFile("methods.tex", lambda: _encoded(latex(found))),
+                ReportFile("preregistration.md", lambda: _encoded(preregistration(study))),
+                ReportFile("ethics.md", lambda: _encoded(ethics_page(study))),
+            ],
+            notes=() if found.estimates else (found.why,),
+            data={
+                "sampling": _as_dicts(SAMPLING, found.sampling),
+                "strata": _as_dicts(STRATA, found.strata),
+                "flow": _as_dicts(FLOW, found.flow),
+                "conditions": _as_dicts(CONDITIONS, found.conditions),
+                "estimates": _as_dicts(ESTIMATES, found.figures),
+                "preregistration": preregistration(study),
+                "ethics": ethics_page(study),
+            },
+        )
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode()
+
+
+def _as_dicts(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# Reading
+
+
+def methods_of(study: Study) -> StudyMethods:
+    stages = list(study.stages.order_by("index"))
+    for stage in stages:
+        stage.study = study
+    try:
+        estimates, why = estimating.estimate(study), ""
+    except HunchError as exc:
+        estimates, why = None, exc.message
+    figures = [
+        [
+            *(one.name, one.title, one.unit, one.combined.value),
+            *(one.combined.interval if one.combined.has_interval else (None, None)),
+            *(one.combined.n, one.combined.n_clusters),
+        ]
+        for one in (estimates.figures if estimates else ())
+        if one.combined is not None
+    ]
+    return StudyMethods(
+        study,
+        [_sampling(stage) for stage in stages],
+        [
+            [stage.index, stratum.name, stratum.size, stratum.slots]
+            for stage in stages
+            for stratum in stage.strata.order_by("pk")
+        ],
+        list(_flow(study, [stage for stage in stages if not stage.is_pilot], estimates)),
+        _conditions(study),
+        estimates,
+        why,
+        figures,
+    )
+
+
+def _sampling(stage: Stage) -> list[Any]:
+    roles = dict(stage.slots.order_by().values_list("role").annotate(n=Count("pk")))
+    drawn = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
+    run = drawn.predictor_run if drawn else None
+    return [
+        *(stage.index, stage.is_pilot, stage.get_state_display(), design_words(stage.config.design)),
+        *(drawn.size if drawn else None, drawn.universe_size if drawn else None),
+        *(roles.get(role, 0) for role in (Slot.Role.SAMPLED, Slot.Role.HOLDOUT, Slot.Role.CONTROL, Slot.Role.REPEAT)),
+        *(stage.config.sittings, run.name if run else None),
+        *(at.date().isoformat() if at else None for at in (stage.opened_at, stage.frozen_at)),
+    ]
+
+
+def _flow(study: Study, stages: Sequence[Stage], estimates: StudyEstimates | None) -> Iterator[tuple[str, int, str]]:
+    """Everybody of the main stages, from arrival to the analysis. Who does not agree leaves no row."""
+    rows = list(Sitting.objects.filter(stage__in=stages).order_by().values_list("pk", "state", "withdrawn_at"))
+    states = Counter(state for _pk, state, _at in rows)
+    given = set(Assignment.objects.filter(sitting__stage__in=stages).order_by().values_list("sitting", flat=True))
+    yield "arrived", len(rows), "agreed to take part (who did not agree is not stored)"
+    yield "screened_out", states[Sitting.State.SCREENED_OUT], "were screened out"
+    yield "failed_checks", states[Sitting.State.FAILED_CHECKS], "failed the comprehension checks"
+    yield "turned_away", states[Sitting.State.TURNED_AWAY], "found all places taken"
+    yield "passed", len(given), "passed and were given items"
+    left = sum(pk in given and state == Sitting.State.EXPIRED for pk, state, _at in rows)
+    yield "left", left, "left before the end"
+    inside = sum(pk in given and state == Sitting.State.LIVE for pk, state, _at in rows)
+    if inside:
+        yield "inside", inside, "are still inside"
+    yield "finished", states[Sitting.State.COMPLETE], "finished"
+    withdrawn = sum(at is not None for _pk, _state, at in rows)
+    if withdrawn:
+        yield "withdrawn", withdrawn, "withdrew their answers"
+    excluded = {sitting: flags for stage in stages for sitting, flags in excluded_sittings(stage).items()}
+    yield "excluded", len(excluded), "were excluded by the rules of the study file"
+    for flag, people in sorted(Counter(flag for flags in excluded.values() for flag in flags).items()):
+        yield f"excluded_{flag}", people, f"of these by the flag {flag}"
+    yield "analysed", estimates.respondents if estimates else 0, "have answers in the estimates"
+
+
+def _conditions(study: Study) -> list[list[Any]]:
+    rows = ConditionLevel.objects.filter(sitting__stage__in=study.main_stages()).order_by("factor", "level")
+    return [[*one] for one in rows.values_list("factor", "level").annotate(n=Count("pk"))]
+
+
+# In words
+
+
+def paragraphs(found: StudyMethods) -> list[list[str]]:
+    """Sampling, people, estimates: sentences made of the tables alone."""
+    return [[*_about_sampling(found)], [*_about_people(found)], [*_about_estimates(found)]]
+
+
+def _about_sampling(found: StudyMethods) -> Iterator[str]:
+    for row in _as_dicts(SAMPLING, found.sampling):
+        kind = "pilot" if row["pilot"] else "stage"
+        if not row["sampled"]:
+            yield f"Stage {row['stage']} ({row['design']}) for {_people(row['people_planned'])} is not planned yet."
+            continue
+        pool = ""
+        if row["candidates"]:
+            pool = f" from {row['candidates']:,} candidates of {row['items_in_all']:,} items"
+        by = f", by the scores of {row['predictor']}" if row["predictor"] else ""
+        others = [f"{row[role]} {role}" for role in ("holdout", "control", "repeat") if row[role]]
+        beside_them = f", beside {', '.join(others)} slots" if others else ""
+        yield (
+            f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{beside_them}, dealt to "
+            f"{_people(row['people_planned'])}; it is {row['state']}."
+        )
+
+
+def _about_people(found: StudyMethods) -> Iterator[str]:
+    if not found.people("arrived"):
+        yield "Nobody has taken part yet."
+        return
+    steps = [
+        f"{people} {text}"
+        for name, people, text in found.flow
+        if people and name != "arrived" and not name.startswith("excluded_")
+    ]
+    yield f"{found.people('arrived')} people agreed to take part: {'; '.join(steps)}."
+    reasons = [f"{name.removeprefix('excluded_')} ({people})" for name, people, _t in found.flow if "excluded_" in name]
+    if reasons:
+        yield f"Reasons of exclusions: {', '.join(reasons)}; one person may have several."
+
+
+def _about_estimates(found: StudyMethods) -> Iterator[str]:
+    if found.estimates is None:
+        yield f"There are no estimates yet: {found.why}."
+        return
+    yield f"Estimates are over {found.estimates.estimand}."
+    for row in _as_dicts(ESTIMATES, found.figures):
+        yield f"{row['title'].capitalize()}: {_value(row)}, from {row['answers']} answers of {_people(row['people'])}."
+    yield from found.estimates.assumptions
+
+
+def _people(count: int) -> str:
+    return f"{count} {'person' if count == 1 else 'people'}"
+
+
+def _value(row: dict[str, Any]) -> str:
+    value = beside.number(row["value"], row["unit"])
+    if row["low"] is None:
+        return f"{value} (no interval)"
+    return (
+        f"{value} (95 % interval {beside.number(row['low'], row['unit'])} to {beside.number(row['high'], row['unit'])})"
+    )
+
+
+# As files
+
+
+def markdown(found: StudyMethods) -> str:
+    sampling, people, estimates = paragraphs(found)
+    parts = [f"# Methods of {found.study.title}", ""]
+    chapters: list[tuple[str, list[str], list[tuple[Sequence[Column], Sequence[Sequence[Any]]]]]] = [
+        ("Sampling", sampling, [(SAMPLING, found.sampling), (STRATA, found.strata)]),
+        ("People", people, [(FLOW, found.flow), (CONDITIONS, found.conditions)]),
+        ("Estimates", estimates, [(ESTIMATES, found.figures)]),
+    ]
+    for title, sentences, tables in chapters:
+        parts += [f"## {title}", "", " ".join(sentences), ""]
+        for columns, rows in tables:
+            if rows:
+                parts += [*_markdown_table(columns, rows), ""]
+    return "\n".join(parts)
+
+
+def _markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    yield "| " + " | ".join(column.name.replace("_", " ") for column in columns) + " |"
+    yield "|" + " --- |" * len(columns)
+    for row in rows:
+        yield "| " + " | ".join(_cell(value).replace("|", "\\|") for value in row) + " |"
+
+
+def latex(found: StudyMethods) -> str:
+    """Text and tables to be included: needs only `\\usepackage{booktabs}`."""
+    sampling, people, estimates = paragraphs(found)
+    parts = ["% Needs \\usepackage{booktabs}."]
+    for title, sentences, tables in (
+        ("Sampling", sampling, [(SAMPLING, found.sampling)]),
+        ("People", people, [(FLOW, found.flow)]),
+        ("Estimates", estimates, [(ESTIMATES, found.figures)]),
+    ):
+        parts += [f"\\subsection*{{{title}}}", _escaped(" ".join(sentences))]
+        for columns, rows in tables:
+            if rows:
+                parts += _latex_table(columns, rows, title)
+    return "\n".join(parts) + "\n"
+
+
+def _latex_table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], title: str) -> Iterator[str]:
+    kinds = "".join("r" if column.type in ("whole", "number") else "l" for column in columns)
+    yield f"\\begin{{table}}\n\\caption{{{_escaped(title)}}}\n\\begin{{tabular}}{{{kinds}}}\n\\toprule"
+    yield " & ".join(_escaped(column.name.replace("_", " ")) for column in columns) + " \\\\\n\\midrule"
+    for row in rows:
+        yield " & ".join(_escaped(_cell(value)) for value in row) + " \\\\"
+    yield "\\bottomrule\n\\end{tabular}\n\\end{table}"
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\0")
+    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
+    return (
+        text.replace("~", "\\textasciitilde{}").replace("^", "\\textasciicircum{}").replace("\0", "\\textbackslash{}")
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def preregistration(study: Study) -> str:
+    """What was fixed before any data, from the study file."""
+    config, instrument = study.config, instruments.of_study(study)
+    people = sum(stage.sittings for stage in config.stages[config.pilots :])
+    locked = "not locked yet" if study.locked_at is None else f"locked on {study.locked_at.date().isoformat()}"
+    lines = [
+        f"# Preregistration: {config.title}",
+        "",
+        f"Study file sha256 {study.source_sha256}, {locked}. Seed {config.seed}: every draw follows from it.",
+        "",
+        "## Design",
+        "",
+        f"- Instrument: {instrument.title}. Bank: {study.bank}, {study.bank.question_count} questions.",
+        f"- {len(config.stages) - config.pilots} stages, {_people(people)} in all, {config.sitting.items} items each"
+        + (f"; before them {config.pilots} pilot stages, whose answers enter nothing." if config.pilots else "."),
+    ]
+    for number, stage in enumerate(config.stages, start=1):
+        stop = f"; {stage.stop.in_words(stage.sittings)}" if stage.stop else ""
+        lines.append(f"- Stage {number}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
+    for one in config.conditions:
+        lines.append(f"- Condition {one.factor}, drawn for each {one.per}: {', '.join(one.levels)}.")
+    if config.predictor is not None:
+        lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
+    lines += [
+        f"- Slots beside the sampled ones: {config.roles.holdout:.0%} holdout, {config.roles.controls:.0%} controls.",
+        "",
+        "## Exclusions",
+        "",
+    ]
+    rules = [f"- {name}: {words}." for name, words in rules_in_words(study) if name in config.exclusions.flags]
+    lines += rules or ["- No answer is excluded."]
+    lines += ["", "## Analysis", ""]
+    if instrument.estimates is not None:
+        estimands = instruments.estimates_of(instrument)
+        lines += [f"- {text}" for text in estimating.ASSUMPTIONS]
+        thresholds = ", ".join(map(str, estimands.default_thresholds()))
+        if thresholds:
+            lines.append(f"- Changes up to a threshold count as none; thresholds: {thresholds}.")
+    lines.append("- Answers are weighted by 1 / their exact chance of being asked; stages by their plans alone.")
+    return "\n".join(lines) + "\n"
+
+
+def ethics_page(study: Study) -> str:
+    """One page: who is asked what, for how long, for what pay, and what becomes of the data."""
+    config = study.config
+    consent = [block for block in config.blocks if block.kind == "consent"]
+    pay = "Nobody is paid by the panel."
+    if config.panel.reward:
+        hourly = config.panel.reward / 100 * 60 / config.expected_minutes
+        pay = (
+            f"Each person is paid {config.panel.reward / 100:.2f} {config.panel.currency} for about "
+            f"{config.expected_minutes:g} minutes, which is {hourly:.2f} {config.panel.currency} an hour."
+        )
+    until = config.data.retention_until
+    asked_in_all = sum(stage.sittings for stage in config.stages)
+    asked = [
+        f"- {block.title or block.name}: {', '.join(str(one.label) for one in block.fields)}"
+        for block in config.blocks
+        if block.fields
+    ]
+    lines = [
+        f"# {config.title}: page for the ethics board",
+        "",
+        f"People answer {config.sitting.items} items of the kind {instruments.of_study(study).title.lower()} in about "
+        f"{config.texts.minutes} minutes. In all {_people(asked_in_all)} are asked. {pay}",
+        "",
+        f"They come from: {config.panel.kind}. {config.texts.contact or 'The study file names no contact.'}",
+        "",
+        "## Consent",
+        "",
+        *(str(block.text) for block in consent),
+        "",
+        "## What else is asked",
+        "",
+        *(asked or ["- Nothing beside the items."]),
+        "",
+        "## Data",
+        "",
+        "- Answers are stored under pseudonyms. A panel's ids are encrypted and apart, and deleted after paying.",
+        f"- Personal data is kept until {until}."
+        if until
+        else "- The study file does not say yet how long data is kept.",
+        "- Everybody may stop at any time, and may withdraw: all they gave is then deleted.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# Tables and figures
+
+
+def _tables(found: StudyMethods) -> Iterator[Table]:
+    for name, title, columns, rows in (
+        ("sampling", "Sampling", SAMPLING, found.sampling),
+        ("strata", "Strata", STRATA, found.strata),
+        ("flow", "People", FLOW, found.flow),
+        ("conditions", "Conditions", CONDITIONS, found.conditions),
+        ("estimates", "Estimates", ESTIMATES, found.figures),
+    ):
+        if rows:
+            shown = [[_cell(value) or "–" for value in row] for row in rows]
+            layout = Layout([column.name.replace("_", " ") for column in columns], shown)
+            yield Table(name, title, columns, rows, layouts=[layout])
+
+
+def _pictures(found: StudyMethods) -> Iterator[Picture]:
+    steps = [(f"{people} {text}", name) for name, people, text in found.flow if people]
+    if found.people("arrived"):
+        said = "; ".join(words for words, _name in steps)
+        yield Picture("flow", "What became of people", f"From top to bottom: {said}.", _drawn(_flow_svg(steps)))
+    shares = [row for row in _as_dicts(ESTIMATES, found.figures) if row["unit"] == "share" and row["low"] is not None]
+    if shares:
+        said = "; ".join(f"{row['title']}: {_value(row)}" for row in shares)
+        yield Picture("shares", "Shares over all items, with 95 % intervals", f"{said}.", _drawn(_shares_svg(shares)))
+
+
+def _drawn(svg: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_text(svg, encoding="utf-8")
+
+    return write
+
+
+def _svg(height: int, name: str, title: str, parts: Sequence[str]) -> str:
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-labelledby="{name}-title" font-family="sans-serif" font-size="14" fill="currentColor">\n'
+        f'<title id="{name}-title">{escape(title)}</title>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _flow_svg(steps: Sequence[tuple[str, str]]) -> str:
+    """Boxes from top to bottom: those who go on stand left, those who do not are indented."""
+    main = ("arrived", "passed", "finished", "analysed")
+    parts, y = [], 10
+    for words, name in steps:
+        x = 10 if name in main else 90
+        stroke = 2 if name in main else 1
+        parts.append(
+            f'<rect x="{x}" y="{y}" width="{WIDTH - x - 10}" height="{BOX}" rx="4" fill="none" stroke="currentColor" '
+            f'stroke-width="{stroke}"/>'
+        )
+        parts.append(f'<text x="{x + 14}" y="{y + BOX / 2 + 5:g}">{escape(words)}</text>')
+        y += BOX + GAP
+        if len(parts) < 2 * len(steps) * 2:
+            parts.append(f'<path d="M40,{y - GAP}v{GAP}" fill="none" stroke="currentColor"/>')
+    return _svg(y, "flow", "What became of people", parts[:-1])
+
+
+def _shares_svg(rows: Sequence[dict[str, Any]]) -> str:
+    """A dot with its interval for each share, on a line from 0 to 100 %."""
+    left, right, parts, y = 20, WIDTH - 20, [], 30
+    scale = right - left
+    for row in rows:
+        low, value, high = (left + scale * min(max(row[name], 0.0), 1.0) for name in ("low", "value", "high"))
+        parts.append(f'<text x="{left}" y="{y}">{escape(row["title"])}: {escape(_value(row))}</text>')
+        parts.append(f'<path d="M{left},{y + 16}H{right}" fill="none" stroke="currentColor" opacity="0.25"/>')
+        parts.append(f'<path d="M{low:.1f},{y + 16}H{high:.1f}" fill="none" stroke="currentColor" stroke-width="3"/>')
+        parts.append(f'<path d="M{value - 5:.1f},{y + 16}a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z"/>')
+        y += 56
+    parts += [f'<text x="{left}" y="{y}">0 %</text>', f'<text x="{right}" y="{y}" text-anchor="end">100 %</text>']
+    return _svg(y + 16, "shares", "Shares over all items, with 95 % intervals", parts)

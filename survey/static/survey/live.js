@@ -1,0 +1,20 @@
+// The study page: lets its clock run between two refreshes, and keeps what is shown when a refresh fails.
+(() => {
+  const inWords = (seconds) => (seconds < 120 ? `${seconds} s ago` : `${Math.floor(seconds / 60)} min ago`);
+  let shownAt = Date.now();
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.xhr.getResponseHeader("X-Hunch-Live")) return;
+    event.detail.shouldSwap = false; // An error, or the page to log in: the old picture stays, and its clock goes on.
+    if (new URL(event.detail.xhr.responseURL || location.href, location.href).pathname.includes("/login/")) location.reload();
+  });
+  document.addEventListener("htmx:beforeSwap", () => {
+    const open = new Set([...document.querySelectorAll("#live details[open]")].map((one) => one.id));
+    const opened = () => open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+    document.addEventListener("htmx:afterSwap", opened, { once: true });
+  });
+  document.addEventListener("htmx:afterSwap", () => { shownAt = Date.now(); });
+  setInterval(() => {
+    const clock = document.querySelector("[data-hunch-age]");
+    if (clock) clock.textContent = inWords(Number(clock.dataset.hunchAge) + Math.round((Date.now() - shownAt) / 1000));
+  }, 1000);
+})();

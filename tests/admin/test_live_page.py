@@ -1,0 +1,260 @@
+"""The part of the study page that refreshes by itself: one picture for all who look, and what stands in it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from survey.live import people, snapshots
+from survey.models import LiveSnapshot, QuestionReport, Sitting, Study
+from survey.services.sittings.withdrawal import withdraw
+from tests import cast
+from tests.statements import QueryCounts
+
+from .conftest import client_of, stage_of, take_part
+
+
+def page(study: Study) -> str:
+    return f"/admin/survey/study/{study.pk}/change/"
+
+
+def part(study: Study) -> str:
+    return f"/admin/survey/study/{study.pk}/live/"
+
+
+def body_of(client: Client, address: str) -> str:
+    return client.get(address).content.decode()
+
+
+@pytest.fixture
+def every_hour(settings: Any) -> None:
+    """No picture grows old within a test."""
+    settings.HUNCH_LIVE_SECONDS = 3600
+
+
+@pytest.fixture
+def makings(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
+    """The studies of which a quick half was made, one entry each time."""
+    made: list[Study] = []
+    quick = snapshots._quick
+
+    def noted(study: Study, *given: Any) -> Any:
+        made.append(study)
+        return quick(study, *given)
+
+    monkeypatch.setattr(snapshots, "_quick", noted)
+    return made
+
+
+# One picture for all
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_ten_who_look_cost_one_making(study: Study, superuser: User, makings: list[Study]) -> None:
+    clients = [client_of(superuser) for _one in range(10)]
+    bodies = [body_of(client, address(study)) for client in clients for address in (page, part)]
+    assert len(makings) == 1
+    assert all("stage 2 is open" in body.lower() for body in bodies)
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_it_is_made_anew_when_it_is_too_old(study: Study, as_superuser: Client, makings: list[Study]) -> None:
+    body_of(as_superuser, part(study))
+    LiveSnapshot.objects.update(quick_at=timezone.now() - timedelta(hours=2))
+    body_of(as_superuser, part(study))
+    assert len(makings) == 2
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_who_looks_while_somebody_makes_it_gets_the_one_before(
+    study: Study, as_superuser: Client, makings: list[Study]
+) -> None:
+    body_of(as_superuser, part(study))
+    hour = timedelta(hours=1)
+    LiveSnapshot.objects.update(
+        quick_at=timezone.now() - 2 * hour, quick_claimed_until=timezone.now() + snapshots.CLAIM
+    )
+    assert "2 of 3" not in body_of(as_superuser, part(study)) and len(makings) == 1
+    LiveSnapshot.objects.update(quick_claimed_until=timezone.now() - hour)  # It died, and its claim has run out.
+    body_of(as_superuser, part(study))
+    assert len(makings) == 2
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_the_first_one_is_awaited_where_another_process_makes_it(study: Study, as_superuser: Client) -> None:
+    LiveSnapshot.objects.create(study=study, quick_attempt=1, quick_claimed_until=timezone.now() + snapshots.CLAIM)
+    for address in (page(study), part(study)):
+        assert "The first picture of this study is being made" in body_of(as_superuser, address)
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_who_made_it_too_long_does_not_write(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = snapshots._quick
+
+    def overtaken(*given: Any) -> Any:
+        LiveSnapshot.objects.update(quick_attempt=7, quick={}, quick_claimed_until=None)
+        return made(*given)
+
+    monkeypatch.setattr(snapshots, "_quick", overtaken)
+    snapshots.look(study)
+    row = LiveSnapshot.objects.get()
+    assert (row.quick_attempt, row.quick, row.quick_at) == (7, {}, None)
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_what_fails_gives_it_back(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: Any) -> Any:
+        raise ValueError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshots, "_quick", broken)
+        with pytest.raises(ValueError):
+            snapshots.look(study)
+    assert LiveSnapshot.objects.get().quick_claimed_until is None
+    assert snapshots.look(study) is not None
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_an_action_is_seen_at_once(study: Study, as_researcher: Client) -> None:
+    assert "Stage 2 is open" in body_of(as_researcher, page(study))
+    as_researcher.post(f"/admin/survey/study/{study.pk}/stages/2/pause/")
+    assert "Stage 2 is paused" in body_of(as_researcher, page(study))
+
+
+@pytest.mark.usefixtures("every_hour")
+def test_a_withdrawal_empties_it(study: Study) -> None:
+    assert snapshots.look(study) is not None
+    withdraw(respondent=Sitting.objects.filter(stage=stage_of(study)).first().respondent, now=timezone.now())  # type: ignore[union-attr]
+    row = LiveSnapshot.objects.get()
+    assert (row.quick, row.slow, row.quick_at) == ({}, {}, None)
+
+
+def test_the_snapshot_comes_back_from_json_as_it_was(study: Study) -> None:
+    slow = snapshots._slow(study)
+    quick = snapshots._quick(study, slow, timezone.now())
+    assert snapshots.rebuilt(snapshots.Slow, snapshots.plain(slow)) == slow
+    again = snapshots.rebuilt(snapshots.Quick, snapshots.plain(quick))
+    assert snapshots.plain(again) == snapshots.plain(quick)
+
+
+# What stands in it
+
+
+def test_the_part_is_a_part_and_says_so(study: Study, as_superuser: Client) -> None:
+    answer = as_superuser.get(part(study))
+    assert answer["X-Hunch-Live"] == "1"
+    body = answer.content.decode()
+    assert body.lstrip().startswith('<div id="live"') and "<html" not in body and "<script" not in body
+    assert f'hx-get="{part(study)}"' in body_of(as_superuser, page(study))
+
+
+def test_the_funnel_leads_from_arrival_to_the_end(study: Study) -> None:
+    first, second = people.funnels(study, [stage_of(study, 1), stage_of(study, 2)])
+    assert (first.arrived, first.finished, first.worst) == (2, 2, None)
+    assert [line.name for line in second.lines] == [
+        "instructions",
+        "checks",
+        *("item 1", "item 2", "item 3"),
+        "form about_you",
+        "debriefing",
+        "finished",
+    ]
+    assert [line.reached for line in second.lines] == [2, 2, 2, 1, 1, 1, 1, 1]
+    assert [line.here for line in second.lines] == [0, 0, 1, 0, 0, 0, 0, 0]
+
+
+def test_it_says_where_people_leave(study: Study, as_superuser: Client) -> None:
+    sitting = Sitting.objects.get(stage=stage_of(study, 2), state="live")
+    Sitting.objects.filter(pk=sitting.pk).update(state="expired", expired_at=timezone.now())
+    (_first, second) = people.funnels(study, [stage_of(study, 1), stage_of(study, 2)])
+    assert second.worst is not None and (second.worst.name, second.worst.left, second.worst.reached) == ("item 1", 1, 2)
+    assert "Most people leave at <strong>item 1</strong>: 1 of the 2" in body_of(as_superuser, page(study))
+
+
+def test_times_of_screens_are_counted_in_every_stage(study: Study) -> None:
+    found = people.screen_times(study, [stage_of(study, 1), stage_of(study, 2)])
+    names = [(one.kind, one.name) for one in found if one.stage == 1]
+    assert names == [
+        ("instructions", ""),
+        ("checks", ""),
+        ("item", "prior"),
+        ("item", "posterior"),
+        ("form", "about_you"),
+        ("debriefing", ""),
+    ]
+    assert {one.times for one in found if one.stage == 1 and one.kind == "item"} == {6}
+    assert all(one.lower <= one.median <= one.upper <= one.ninetieth for one in found)
+
+
+@pytest.mark.django_db
+def test_quantiles_are_those_of_the_times() -> None:
+    study = cast.open_study()
+    take_part(study, 301)
+    rows = people.Response.objects.filter(screen="prior").order_by("pk")
+    for row, ms in zip(rows, (1000, 2000, 10**9), strict=True):
+        people.Response.objects.filter(pk=row.pk).update(server_ms=ms)
+    (prior,) = (one for one in people.screen_times(study, [stage_of(study)]) if one.name == "prior")
+    assert (prior.lower, prior.median) == (1.125, 2.125) and prior.upper > 600
+
+
+def test_conditions_checks_and_arrivals_are_counted(study: Study) -> None:
+    stages = [stage_of(study, 1), stage_of(study, 2)]
+    levels = people.balance(study, stages)
+    assert {(one.stage, one.level) for one in levels} == {(1, "plain"), (1, "warm"), (2, "plain"), (2, "warm")}
+    assert [one.given for one in levels] == [1, 1, 1, 1] and sum(one.complete for one in levels) == 3
+    checks = people.checks(study, stages)
+    assert {(one.stage, one.name, one.shown, one.failed) for one in checks} == {
+        (stage, name, 2, 0) for stage in (1, 2) for name in ("first_check", "second_check")
+    }
+    assert sum(hour.arrivals for hour in people.arrivals(stages, timezone.now())) == 4
+
+
+def test_a_remark_stands_with_its_questions_and_only_for_who_may_read(
+    study: Study, as_researcher: Client, django_user_model: Any
+) -> None:
+    answer = stage_of(study).slots.get(number=1).assignments.get()
+    QuestionReport.objects.create(
+        sitting=answer.sitting, assignment=answer, screen="prior", text="WORDS OF SOMEBODY", at=timezone.now()
+    )
+    body = body_of(as_researcher, page(study))
+    assert "WORDS OF SOMEBODY" in body and answer.slot.item.pair.target.external_id in body
+    assert "WORDS OF SOMEBODY" not in str(LiveSnapshot.objects.values())
+    viewer = django_user_model.objects.create_user("viewer", is_staff=True)
+    viewer.groups.add(*django_user_model.objects.get(username="researcher").groups.all())
+    cast.join(viewer, study, "viewer", may_spend=False)
+    assert "WORDS OF SOMEBODY" not in body_of(client_of(viewer), page(study))
+
+
+def test_a_viewer_sees_no_money(study: Study, django_user_model: Any, as_researcher: Client) -> None:
+    stage = stage_of(study, 2)
+    stage.arrivals += 1
+    stage.save(update_fields=["arrivals"])
+    viewer = django_user_model.objects.create_user("viewer", is_staff=True)
+    viewer.groups.add(*django_user_model.objects.get(username="researcher").groups.all())
+    cast.join(viewer, study, "viewer", may_spend=False)
+    assert "Counts differ. Stage 2 counted 3 arrivals and has 2 sittings" in body_of(as_researcher, page(study))
+    assert "Counts differ" not in body_of(client_of(viewer), page(study))
+
+
+@pytest.mark.query_counts("admin pages")
+@pytest.mark.usefixtures("every_hour")
+def test_looking_takes_at_most_ten_statements(study: Study, as_superuser: Client, query_counts: QueryCounts) -> None:
+    snapshots.look(study)
+    query_counts.count("GET study page", lambda: as_superuser.get(page(study)))
+    query_counts.count("GET study page, its live part", lambda: as_superuser.get(part(study)))
+    assert max(query_counts.rows.values()) <= 10
+
+
+def test_making_it_takes_as_many_statements_for_many_people_as_for_few(study: Study) -> None:
+    snapshots.look(study)
+    with CaptureQueriesContext(connection) as few:
+        snapshots.look(study)
+    take_part(study, 203)
+    with CaptureQueriesContext(connection) as many:
+        snapshots.look(study)
+    assert len(many) == len(few)

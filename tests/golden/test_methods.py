@@ -1,0 +1,119 @@
+"""The methods section: each number in the texts stands in a table, and each table is what the database has."""
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.core.management import call_command
+
+from survey.models import Exclusion, Sitting, Slot, Stage, Study
+from survey.services.results import beside, estimating, methods, reports
+from tests import cast
+from tests.golden.test_golden import golden, loaded, study_of
+
+pytestmark = pytest.mark.django_db
+__all__ = ["golden", "loaded"]
+SLUGS = ("answers", "beliefs", "real")
+
+
+def numbers_of(found: methods.StudyMethods) -> set[str]:
+    """Every number that a table has, as texts write it."""
+    known: set[str] = set()
+    for row in (*found.sampling, *found.strata, *found.flow, *found.conditions):
+        known |= {word for value in row for word in re.findall(r"\d+(?:\.\d+)?", str(value))}
+    for _name, title, unit, value, low, high, answers, people in found.figures:
+        for number in (value, low, high):
+            if number is not None:
+                known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
+        known |= {str(answers), str(people), *re.findall(r"\d+", title)}
+    return known
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> None:
+    found = methods.methods_of(study_of(slug))
+    assert found.estimates is not None
+    known = numbers_of(found) | {"95"}
+    sampling, people, estimates = methods.paragraphs(found)
+    own = [
+        line for line in estimates if line not in found.estimates.assumptions and found.estimates.estimand not in line
+    ]
+    for line in (*sampling, *people, *own):
+        for number in re.findall(r"\d+(?:\.\d+)?", line.replace(",", "")):
+            assert number in known, f"{number} in: {line}"
+
+
+def test_people_flow_as_the_database_has_them(golden: None) -> None:
+    study = study_of("beliefs")
+    found = methods.methods_of(study)
+    main = Sitting.objects.filter(stage__in=study.main_stages())
+    assert found.people("arrived") == main.count()
+    assert found.people("finished") == main.filter(state="complete").count() > 0
+    assert found.people("passed") == main.filter(assignments__isnull=False).distinct().count()
+    assert found.people("withdrawn") == main.filter(withdrawn_at__isnull=False).count() > 0
+    assert found.people("excluded") == Exclusion.objects.filter(sitting__in=main).count() > 0
+    assert found.people("analysed") == estimating.estimate(study).respondents
+    text = methods.markdown(found)
+    assert f"{found.people('arrived')} people agreed to take part" in text and "attention (" in text
+
+
+def test_sampling_is_what_was_drawn(golden: None) -> None:
+    study = study_of("beliefs")
+    found = methods.methods_of(study)
+    rows = methods._as_dicts(methods.SAMPLING, found.sampling)
+    assert [row["stage"] for row in rows] == list(Stage.objects.filter(study=study).values_list("index", flat=True))
+    for row in rows:
+        slots = Slot.objects.filter(stage__study=study, stage__index=row["stage"])
+        assert {role: row[role] for role in ("sampled", "holdout", "control")} == {
+            role: slots.filter(role=role).count() for role in ("sampled", "holdout", "control")
+        }
+    strata = methods._as_dicts(methods.STRATA, found.strata)
+    assert sum(row["drawn"] for row in strata) > 0
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_report_writes_every_form(golden: None, slug: str, tmp_path: Path) -> None:
+    found = reports.make(study_of(slug), "methods")
+    written = {path.name: path for path in reports.write(study_of(slug), "methods", found, tmp_path)}
+    assert {"methods.md", "methods.tex", "preregistration.md", "ethics.md", "flow.svg", "flow.csv"} <= set(written)
+    latex = written["methods.tex"].read_text(encoding="utf-8")
+    assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") >= 3
+    assert not re.search(r"(?<!\\)[%#&_](?![^\n]*booktabs)", re.sub(r"(?m)^%.*$|(?<= )&(?= )", "", latex))
+    for name in ("flow.svg", "shares.svg"):
+        if name in written:
+            root = ElementTree.parse(written[name]).getroot()  # noqa: S314 - our own file
+            assert root.find("{http://www.w3.org/2000/svg}title") is not None
+    flow = written["flow.svg"].read_text(encoding="utf-8")
+    assert all(f">{people} " in flow for _name, people, _text in methods.methods_of(study_of(slug)).flow if people)
+
+
+def test_before_data_there_is_a_text_to_preregister(db: None) -> None:
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 6}])
+    found = reports.make(study, "methods")
+    assert any("no estimates yet" in line for line in found.lines) and "Nobody has taken part yet." in found.lines
+    text = methods.preregistration(study)
+    assert study.source_sha256 in text and "2 stages, 10 people in all, 3 items each" in text
+    assert "not locked yet" in text and "weighted by 1 /" in text
+
+
+def test_one_page_is_for_the_board(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, "reward": 300, "currency": "USD"})
+    page = methods.ethics_page(study)
+    consent = next(block.text for block in study.config.blocks if block.kind == "consent")
+    assert str(consent) in page and "3.00 USD" in page and str(study.config.data.retention_until) in page
+    assert len(page.split()) < 600
+
+
+def test_the_command_is_a_short_name(golden: None, tmp_path: Path, capsys: Any) -> None:
+    call_command("methods", "beliefs", "--out", str(tmp_path))
+    out = capsys.readouterr().out
+    assert "people agreed to take part" in out and (tmp_path / "methods.md").is_file()
+
+
+def test_special_signs_are_escaped() -> None:
+    assert methods._escaped("50 % & a_b {x} \\ ~ ^") == (
+        r"50 \% \& a\_b \{x\} \textbackslash{} \textasciitilde{} \textasciicircum{}"
+    )
+    assert isinstance(Study, type)
