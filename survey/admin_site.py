@@ -1,4 +1,5 @@
-"""The admin as a whole: logging in with a second step, setting that up, and changing one's own password."""
+"""The admin as a whole: the way in (the first account, logging in with a second step, one's own password), what the
+pages are called in the navigation, and the pages that lead to them."""
 
 from typing import Any
 
@@ -7,18 +8,21 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
-from django.contrib.auth import authenticate
+from django.contrib.auth import authenticate, get_user_model, login, password_validation
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
 from survey.client_address import client_address
-from survey.models import CodeApp
-from survey.services.base import auditing, second_factor
+from survey.exceptions import NotFound
+from survey.models import CodeApp, Study
+from survey.navigation import GROUPS, DeskGroup, DeskTable
+from survey.services.base import auditing, first_account, rights, second_factor
 
 CODE = {"autocomplete": "one-time-code", "spellcheck": "false"}
 
@@ -73,13 +77,171 @@ class SecondFactorForm(forms.Form):
         return str(self.cleaned_data["password"])
 
 
+class FirstAccountForm(forms.Form):
+    username = forms.CharField(
+        max_length=150, label="User name", widget=forms.TextInput({"autocomplete": "username", "spellcheck": "false"})
+    )
+    password = forms.CharField(
+        strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"}), help_text="At least 12 characters."
+    )
+    again = forms.CharField(
+        label="The password again", strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"})
+    )
+
+    def clean_username(self) -> str:
+        name: str = get_user_model().normalize_username(self.cleaned_data["username"])
+        for validator in get_user_model()._meta.get_field("username").validators:
+            validator(name)
+        if get_user_model().objects.filter(username=name).exists():
+            raise ValidationError("The demo's account has this name: choose another.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        password, again = cleaned.get("password"), cleaned.get("again")
+        if password and again and password != again:
+            self.add_error("again", "The two passwords differ: type them again.")
+        elif password:
+            try:
+                password_validation.validate_password(password, get_user_model()(username=cleaned.get("username", "")))
+            except ValidationError as exc:
+                self.add_error("password", exc)
+        return cleaned
+
+
 class HunchAdminSite(AdminSite):
     login_form = LogInForm
     login_template = "admin/survey/login.html"
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        page = self.admin_view(self.second_factor_page)
-        return [path("second-factor/", page, name="second_factor"), *super().get_urls()]
+        wrap = self.admin_view
+        return [
+            path("second-factor/", wrap(self.second_factor_page), name="second_factor"),
+            path("desk/<slug:group>/", wrap(self.group_page), name="desk_group"),
+            path("advanced/", wrap(self.advanced_page), name="advanced"),
+            # Nobody can log in yet: the address itself is the proof.
+            path("first-account/<str:secret>/", self.first_account_page, name="first_account"),
+            *super().get_urls(),
+        ]
+
+    # Home and navigation
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {**super().each_context(request), "desk": self._desk(request)}
+
+    def _desk(self, request: HttpRequest) -> list[tuple[str, str, bool]]:
+        """The navigation: what each entry is called, its address, and whether the page belongs to it."""
+        if not self.has_permission(request):
+            return []
+        here = request.path_info
+        # A page belongs to the entry with the longest beginning of its address.
+        entries: list[tuple[str, str, tuple[str, ...]]] = [("Studies", reverse("admin:index"), ("/survey/study/",))]
+        for group in GROUPS:
+            if self._tables(request, group):
+                beginnings = tuple(f"/{table.model.replace('.', '/')}/" for table in group.tables)
+                entries.append((group.label, reverse("admin:desk_group", args=[group.name]), beginnings))
+        entries.append(("Advanced", reverse("admin:advanced"), ()))
+        home = reverse("admin:index")
+        return [
+            (
+                label,
+                address,
+                here == address or any(here.startswith(home.rstrip("/") + beginning) for beginning in beginnings),
+            )
+            for label, address, beginnings in entries
+        ]
+
+    def _tables(self, request: HttpRequest, group: DeskGroup) -> list[DeskTable]:
+        """Those of the group that the user may look at."""
+        pages = {model._meta.label_lower: page for model, page in self._registry.items()}
+        return [
+            table
+            for table in group.tables
+            if (page := pages.get(table.model)) is not None and page.has_view_permission(request)
+        ]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """The studies: those of the user that are not archived, or with `?archived` those that are."""
+        page: Any = self._registry[Study]
+        archived = "archived" in request.GET
+        may_see = page.has_view_permission(request)
+        studies = (
+            page.get_queryset(request).filter(archived_at__isnull=not archived) if may_see else Study.objects.none()
+        )
+        request.current_app = self.name
+        return TemplateResponse(
+            request,
+            "admin/survey/index.html",
+            {
+                **self.each_context(request),
+                "title": "Archived studies" if archived else "Studies",
+                "subtitle": None,
+                "studies": [(study, page.states(study)) for study in studies],
+                "archived": archived,
+                "may_see_studies": may_see,
+                "may_make_study": rights.may_make_studies(request.user),
+                "may_make_bank": rights.may_make_banks(request.user),
+                **(extra_context or {}),
+            },
+        )
+
+    def group_page(self, request: HttpRequest, group: str) -> TemplateResponse:
+        """The tables of one entry of the navigation, each with a sentence."""
+        found = next((one for one in GROUPS if one.name == group), None)
+        tables = self._tables(request, found) if found else []
+        if found is None or not tables:
+            raise Http404
+        request.current_app = self.name
+        lines = [(table, reverse(f"admin:{table.model.replace('.', '_')}_changelist")) for table in tables]
+        return TemplateResponse(
+            request,
+            "admin/survey/group.html",
+            {
+                **self.each_context(request),
+                "title": found.label,
+                "subtitle": None,
+                "group": found,
+                "lines": lines,
+                "may_make_bank": found.name == "banks" and rights.may_make_banks(request.user),
+            },
+        )
+
+    def advanced_page(self, request: HttpRequest) -> TemplateResponse:
+        """All tables that the user may look at, as they are stored."""
+        request.current_app = self.name
+        context = {
+            **self.each_context(request),
+            "title": "Advanced",
+            "subtitle": None,
+            "app_list": self.get_app_list(request),
+        }
+        return TemplateResponse(request, "admin/survey/advanced.html", context)
+
+    # The way in
+
+    def first_account_page(self, request: HttpRequest, secret: str) -> HttpResponse:
+        """Makes the first account, a superuser, and logs it in. The address works once."""
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        form = FirstAccountForm(request.POST if request.method == "POST" else None)
+        problem = "" if first_account.is_open(secret, now=timezone.now()) else first_account.GONE
+        if not problem and form.is_valid():
+            try:
+                user = first_account.make(
+                    secret,
+                    username=form.cleaned_data["username"],
+                    password=form.cleaned_data["password"],
+                    now=timezone.now(),
+                )
+            except NotFound as exc:
+                problem = exc.message
+            else:
+                login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+                messages.success(request, "Your account is made. Next: a new study, or a bank first.")
+                return HttpResponseRedirect(reverse("admin:index"))
+        context = {**self.each_context(request), "title": "The first account", "form": form, "problem": problem}
+        status = 404 if problem else 200
+        return TemplateResponse(request, "admin/survey/first_account.html", context, status=status)
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         with transaction.atomic():

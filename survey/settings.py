@@ -487,6 +487,7 @@ TEMPLATES = [
     },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [Path(__file__).parent / "templates"],  # Ours before those of Django's admin.
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -568,6 +569,8 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # an admin list with its check boxes stays 
 DATA_UPLOAD_MAX_NUMBER_FILES = 5
 HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages, API, and whoever is not logged in: a form has a few hundred bytes
 HUNCH_MAX_ADMIN_BODY = MEGABYTE  # the largest form is the one with a study file, whose letters a form writes longer
+# A file with a bank. It is kept until it is confirmed, or for an hour.
+HUNCH_MAX_UPLOAD_BODY = 20 * MEGABYTE
 
 # A working day after the log-in, whatever was done since. Only researchers log in.
 SESSION_COOKIE_AGE = 12 * 3600

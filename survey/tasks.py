@@ -9,7 +9,7 @@ from django.utils import timezone
 from survey import lockout, queues
 from survey.operation import audit_checks, deliveries, site_health
 from survey.panels import purging, submissions, webhooks
-from survey.services.banks import collecting
+from survey.services.banks import collecting, uploads
 from survey.services.base import audit_chain, budgets, erasures, leases
 from survey.services.base import jobs as asked_jobs
 from survey.services.results import looking, stored_estimates
@@ -143,11 +143,12 @@ def check_audit() -> bool:
 
 @shared_task(name="survey.tasks.look_after_data")
 def look_after_data() -> int:
-    """Delete the ids of people who have withdrawn and are paid, and what is left of log-ins that have ended. Warn about
-    data that is kept longer than promised."""
+    """Delete the ids of people who have withdrawn and are paid, what is left of log-ins that have ended, and uploads
+    that nobody confirmed. Warn about data that is kept longer than promised."""
     SessionStore.clear_expired()
     lockout.forget_ended()
     deliveries.forget_old(now=timezone.now())
+    uploads.forget_old(timezone.now())
     erasures.list_or_warn()
     for study, people in purging.past_their_term():
         logger.warning(

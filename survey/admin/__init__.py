@@ -40,6 +40,4 @@ __all__ = [
 
 admin.site.site_header = "Hunch"
 admin.site.site_title = "Hunch"
-admin.site.index_title = "Research desk"
-admin.site.index_template = "admin/survey/index.html"
 admin.site.enable_nav_sidebar = False  # Our tables need the width; the way back is in the breadcrumbs.

@@ -18,11 +18,12 @@ from survey.services.banks import question_flags
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
+from .bank_upload import BankUploadPages
 from .filters import TaskFilter
 
 
 @admin.register(Bank)
-class BankAdmin(ReadOnlyAdmin):
+class BankAdmin(BankUploadPages):
     list_display = ("name", "version", "question_count", "source_file", "created_at")
     search_fields = ("name",)
 

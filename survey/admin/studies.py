@@ -34,11 +34,13 @@ from survey.services.plans import planning
 from survey.services.results.export import codebook, contents, files
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress
+from survey.services.studies.outdated import file_problems
 
 from . import downloads, estimates, jobs, leaderboard, study_page
 from .filters import deferred_study, study_filter
 from .report_pages import ReportPages
 from .study_file import file_facts
+from .study_making import StudyMakingPages
 
 State = Stage.State
 LISTS = (
@@ -200,7 +202,7 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(ReportPages):
+class StudyAdmin(StudyMakingPages, ReportPages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
@@ -262,6 +264,7 @@ class StudyAdmin(ReportPages):
             **context,
             **file_facts(study, request.user),
             files=_files(study, request.user),
+            file_problems=[] if context["instrument_problem"] else file_problems(study),
             job_kinds=jobs.kinds_for(study, request.user),
             lists=[
                 (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")

@@ -18,25 +18,52 @@ from survey.services.answers import blinding
 from survey.services.base import rights
 from survey.services.base.retention import is_over
 from survey.services.base.rights import Right
-from survey.services.studies import amending
+from survey.services.studies import amending, checking, file_texts
 
 from .filters import deferred_study, study_filter
 
+NEW = "new.toml"  # What a text is called that is no file yet.
+UNLOCKED_REASON = "edited before the first main stage was opened"
 
-class AmendForm(forms.Form):
-    reason = forms.CharField(
-        max_length=1000, label="Why", help_text="Kept with the change and exported with it.", strip=True
-    )
+
+class TextForm(forms.Form):
+    """The text of a study file."""
+
     text = forms.CharField(
         label="Study file",
         strip=False,
         max_length=1_000_000,
-        widget=forms.Textarea(attrs={"rows": 30, "cols": 110, "spellcheck": "false", "class": "hunch-code"}),
+        widget=forms.Textarea(
+            attrs={
+                "rows": 30,
+                "cols": 110,
+                "spellcheck": "false",
+                "wrap": "off",
+                "class": "hunch-code",
+                "data-study-file": "",
+            }
+        ),
     )
 
     def clean_text(self) -> str:
         # Browsers send two characters for a line break; the file's hash must not depend on that.
         return str(self.cleaned_data["text"]).replace("\r\n", "\n")
+
+
+class AmendForm(TextForm):
+    """`read_sha256`: of the file that the text was made from."""
+
+    reason = forms.CharField(
+        max_length=1000, label="Why", help_text="Kept with the change and exported with it.", strip=True
+    )
+    read_sha256 = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
+    field_order = ("reason", "text", "read_sha256")
+
+    def __init__(self, *args: Any, is_locked: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["reason"].required = is_locked
+        if not is_locked:
+            self.fields["reason"].help_text = "May be left out before the first main stage is opened."
 
 
 class StudyFilePages(ReadOnlyAdmin):
@@ -59,30 +86,43 @@ class StudyFilePages(ReadOnlyAdmin):
 
     def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show first what would change; only the second button changes it."""
-        study = self._study(request, pk, Right.AMEND)
-        if study.is_blind:  # The file names the conditions.
-            rights.require(request.user, Right.UNBLIND, study.pk)
-        form = AmendForm(request.POST or None, initial={"text": study.source_text})
-        proposal, problems = None, []
+        study = self.editable(request, pk)
+        is_locked = study.locked_at is not None
+        initial = {"text": study.source_text, "read_sha256": study.source_sha256}
+        posted = request.POST.copy() if request.method == "POST" else None
+        form = AmendForm(posted, initial=initial, is_locked=is_locked)
+        proposal, problems, others = None, [], []
+        text = study.source_text
         if request.method == "POST" and form.is_valid():
             text, name = form.cleaned_data["text"], f"{study.slug}.toml"
+            read = form.cleaned_data["read_sha256"]
             try:
                 if "amend" in request.POST:
                     made = amending.amend(
                         study,
                         text=text,
                         source_name=name,
-                        reason=form.cleaned_data["reason"],
+                        reason=form.cleaned_data["reason"] or UNLOCKED_REASON,
                         by=request.user,
                         via="admin",
+                        read_sha256=read,
+                        only_unlocked=not rights.may(request.user, Right.AMEND, study.pk),
                     )
                     messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
                     return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
                 proposal = amending.propose(study, text=text, source_name=name, by=request.user)
             except FileErrors as exc:
                 problems = exc.lines
+            except amending.FileChanged as exc:
+                problems = [exc.message]
+                study = self.editable(request, pk)
+                proposal = _proposed(study, text, name, request.user)
             except HunchError as exc:
                 problems = [exc.message]
+            if posted is not None and read and read != study.source_sha256:
+                # Another file is in force than the one that was read: show what the others did, and go on from there.
+                others = _since(study, read)
+                posted["read_sha256"] = study.source_sha256
         changes = (
             [(amending.in_words(change), proposal.refusals.get(change.key, "")) for change in proposal.changes]
             if proposal
@@ -92,14 +132,30 @@ class StudyFilePages(ReadOnlyAdmin):
         return self._page(
             request,
             "amend.html",
-            title=f"Amend the study file of {study.slug}",
+            title=f"Amend the study file of {study.slug}" if is_locked else f"Edit the study file of {study.slug}",
             study=study,
             form=form,
             proposal=proposal,
             changes=changes,
             more=[f"{key}: {why}" for key, why in proposal.refusals.items() if key not in known] if proposal else [],
             problems=problems,
+            diff=file_texts.diff_lines(study.source_text, text) if request.method == "POST" else [],
+            others=others,
+            check=checked_by(request.user, text, study) if request.method == "POST" else None,
         )
+
+    def editable(self, request: HttpRequest, pk: int) -> Study:
+        """The study with that key, for who may change its file as it is now."""
+        study = self._study(request, pk)
+        if study.locked_at is not None or not rights.may(request.user, Right.EDIT, study.pk):
+            rights.require(request.user, Right.AMEND, study.pk)
+        self.require_file(request, study)
+        return study
+
+    def require_file(self, request: HttpRequest, study: Study) -> None:
+        """The study's file names the conditions: while the study is blind, it is for who may unblind it."""
+        if study.is_blind:
+            rights.require(request.user, Right.UNBLIND, study.pk)
 
     def _study(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
         """The study with that key, for a page that needs the right in it. Whoever is no member finds none."""
@@ -114,15 +170,43 @@ class StudyFilePages(ReadOnlyAdmin):
 
 def file_facts(study: Study, user: Any) -> dict[str, Any]:
     """What the study page says about the file: its lock, its amendments, and until when data is kept."""
+    may_unblind = study.is_blind and rights.may(user, Right.UNBLIND, study.pk)
+    may_read = may_unblind or not study.is_blind
+    may_amend = rights.may(user, Right.AMEND, study.pk)
+    may_edit = rights.may(user, Right.EDIT, study.pk)
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
-        "may_amend": rights.may(user, Right.AMEND, study.pk)
-        and (not study.is_blind or rights.may(user, Right.UNBLIND, study.pk)),
-        "may_unblind": study.is_blind and rights.may(user, Right.UNBLIND, study.pk),
+        "may_amend": may_read and (may_amend or (study.locked_at is None and may_edit)),
+        "may_edit": may_edit,
+        "may_duplicate": may_read and rights.may_make_studies(user),
+        "may_unblind": may_unblind,
         "file_text": blinding.shown_file(study, study.source_text),
         "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),
     }
+
+
+def checked_by(user: Any, text: str, study: Study | None = None) -> checking.StudyCheck:
+    """What the checker finds in a text that the user wrote; with `study`, as the next file of that study."""
+    return checking.check_study(text=text, source_name=NEW, reader=user, instead_of=study)
+
+
+def _proposed(study: Study, text: str, name: str, user: Any) -> amending.Proposal | None:
+    """What the text would change in the file as it is now; None where it cannot be used."""
+    try:
+        return amending.propose(study, text=text, source_name=name, by=user)
+    except HunchError:
+        return None
+
+
+def _since(study: Study, sha256: str) -> list[Any]:
+    """What was changed since the file with that hash was in force: who, when and why, and the lines."""
+    made = list(study.amendments.select_related("actor").order_by("pk"))
+    start = next((place for place, one in enumerate(made) if one.old_sha256 == sha256), None)
+    if start is None:
+        return []
+    lines = file_texts.diff_lines(made[start].old_text, study.source_text)
+    return [made[start:], lines]
 
 
 @admin.register(Amendment)

@@ -17,8 +17,8 @@ from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Field, Model
 
-# Log-ins of the pages. They end with the machine.
-LEFT_OUT = {"django_session"}
+# Log-ins of the pages, files between two steps of a page, and the way in to an empty server. They end with the machine.
+LEFT_OUT = {"django_session", "survey_upload", "survey_firstaccountlink"}
 # Django keeps these itself, or makes them anew.
 WITHOUT_MODEL = {"django_migrations"}
 PART = 2000  # rows

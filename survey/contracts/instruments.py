@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bandit.errors import DesignError
 from predictors.errors import PredictorError
 from survey.exceptions import HunchError, StateRefused
+from survey.study_file import as_far_as_possible
 
 from .measures import Estimands, Measure
 from .reports import ReportEntry
@@ -556,7 +557,13 @@ class Instrument(ABC):
         changed: dict[str, Any] = {}
         for condition in config.conditions:
             changed |= condition.options.get(levels.get(condition.factor, ""), {})
-        return self.options_model.model_validate({**self.older_options, **config.instrument.options, **changed})
+        given = {**self.older_options, **config.instrument.options, **changed}
+        try:
+            return self.options_model.model_validate(given)
+        except ValidationError:
+            if not self.study.pk:  # A study that is not stored yet is refused.
+                raise
+            return as_far_as_possible(self.options_model, given)  # An earlier version has accepted them.
 
     def problems(self) -> Iterable[tuple[Place, str]]:
         """Problems of a study that is to be created: the place in the study file, and what to do."""

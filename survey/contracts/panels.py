@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict
 
 from survey.exceptions import EntryRefused, HunchError
+from survey.study_file import as_far_as_possible
 
 from .plugins import Plugins
 
@@ -458,7 +459,9 @@ class Panel:
     problem: str = ""
 
     def options(self, config: "StudyConfig") -> Any:
-        """The study's options for this panel, checked."""
+        """The study's options for this panel, checked; as far as they can be where an earlier version accepted them."""
+        if config.problems:
+            return as_far_as_possible(self.options_model, config.panel.options)
         return self.options_model.model_validate(config.panel.options)
 
     @property

@@ -3,6 +3,7 @@
 Rules that one row can hold are constraints, each with a name; rules that span rows live in services.
 """
 
+from .account import FirstAccountLink
 from .alert import Alert, WatchRecord
 from .amendment import Amendment
 from .audit import ApiToken, AuditEntry, AuditSeal
@@ -40,6 +41,7 @@ from .sitting import (
     Sitting,
 )
 from .study import CompletionCode, Stage, Study
+from .upload import Upload
 from .withdrawal import Withdrawal
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "Erasure",
     "Evaluation",
     "Exclusion",
+    "FirstAccountLink",
     "FormAnswer",
     "Item",
     "Job",
@@ -106,6 +109,7 @@ __all__ = [
     "Submission",
     "Task",
     "UnfinishedScreen",
+    "Upload",
     "WatchRecord",
     "WebhookEvent",
     "Withdrawal",

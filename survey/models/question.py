@@ -48,6 +48,14 @@ class Bank(models.Model):
     source_file = models.CharField(max_length=255, blank=True)
     question_count = models.PositiveIntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who uploaded it in the browser; empty where a command did.",
+    )
 
     class Meta:
         ordering = ["name", "-version"]

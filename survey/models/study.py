@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from survey.study_file import DesignConfig, StageConfig, StudyConfig
+from survey.study_file import DesignConfig, StageConfig, StudyConfig, read_stored
 from survey.study_file.kept import keep_file, kept_file
 
 from .question import Bank
@@ -35,6 +35,7 @@ class Study(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     locked_at = models.DateTimeField(null=True, blank=True, help_text="When its first main stage was opened.")
     locked_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force at that time.")
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Out of the lists, and no stage opens.")
 
     is_blind = models.BooleanField(default=False, help_text="Nobody sees conditions until an owner unblinds it.")
     unblinded_at = models.DateTimeField(null=True, blank=True)
@@ -67,9 +68,9 @@ class Study(models.Model):
     def config(self) -> StudyConfig:
         """The study file in force, checked. If it was left in the database, the one that this process keeps."""
         if "stored_config" in self.__dict__:
-            return StudyConfig.model_validate(self.stored_config)
+            return read_stored(self.stored_config)
         kept = kept_file(self.pk, self.source_sha256)
-        return kept or keep_file(self.pk, self.source_sha256, StudyConfig.model_validate(self.stored_config))
+        return kept or keep_file(self.pk, self.source_sha256, read_stored(self.stored_config))
 
     def config_in(self, language: str) -> StudyConfig:
         """The same config with every text in that language, as people read it before a level is drawn for them."""
@@ -82,7 +83,7 @@ class Study(models.Model):
         if kept := kept_file(self.pk, sha256):
             return kept
         replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
-        return keep_file(self.pk, sha256, StudyConfig.model_validate(replaced.old_config)) if replaced else self.config
+        return keep_file(self.pk, sha256, read_stored(replaced.old_config)) if replaced else self.config
 
     def main_stages(self) -> "models.QuerySet[Stage]":
         """The stages whose answers count, in order: without the pilots, which come before them."""

@@ -25,6 +25,13 @@ def admin_root() -> str:
     return reverse("admin:index")
 
 
+@cache
+def upload_page() -> str:
+    return reverse("admin:survey_bank_add")
+
+
 def body_limit(path: str) -> int:
     """How many bytes a request to this path may send."""
+    if path == upload_page():
+        return int(settings.HUNCH_MAX_UPLOAD_BODY)
     return int(settings.HUNCH_MAX_ADMIN_BODY if path.startswith(admin_root()) else settings.HUNCH_MAX_BODY)

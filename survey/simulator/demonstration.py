@@ -17,6 +17,7 @@ from survey.contracts.instruments import Metric
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.places import STUDIES_DIR
 from survey.services.answers.counting import TRAINED, counted_answers
+from survey.services.base.first_account import DEMO_EMAIL
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.outcome_table import outcome_table
 from survey.services.stages.leaderboard import all_answers, figures_of, learning_of, shown_metrics
@@ -26,7 +27,7 @@ STUDY_FILE = "demo.toml"
 CANDIDATES_A_PERSON = 150  # ten for each item
 LEVEL = 0.05  # of the one-sided test
 # The demo's user has this address. A user of the same name with another address is a different person and stays as is.
-RESEARCHER_EMAIL = "researcher@demo.invalid"
+RESEARCHER_EMAIL = DEMO_EMAIL
 
 
 def create_demo_study(

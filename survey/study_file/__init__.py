@@ -24,10 +24,13 @@ from .base import (
 )
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .bounds import LONGEST_FILE, too_large
+from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
+from .messages import in_our_words, near, unknown_key, with_hint
+from .older import read_stored, told
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
-from .reading import StudyFileError, by_line, missing_texts, parse, problem_at
+from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
@@ -78,6 +81,7 @@ __all__ = [
     "HintText",
     "InstrumentConfig",
     "LongText",
+    "Mended",
     "Name",
     "Note",
     "PanelConfig",
@@ -100,12 +104,20 @@ __all__ = [
     "TextsConfig",
     "TitleText",
     "WrongKey",
+    "as_far_as_possible",
     "by_line",
     "design_defaults",
     "dotted",
+    "in_our_words",
     "missing_texts",
+    "near",
     "parse",
     "problem_at",
+    "read_stored",
+    "tables_in",
+    "told",
     "too_large",
+    "unknown_key",
+    "with_hint",
     "words_in",
 ]

@@ -4,7 +4,7 @@ A text is a string, or a table with a string for each language. Read from a file
 first language that knows its translations. Read inside `words_in(...)` it is a plain string in that language.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -43,6 +43,14 @@ class WrongKey(ValueError):
         super().__init__(f"{dotted(place)}: {message}")
         self.place = place
         self.message = message
+
+
+class WrongKeys(ValueError):
+    """Several rules between keys are broken: all of them at once."""
+
+    def __init__(self, found: "Sequence[WrongKey]") -> None:
+        super().__init__("; ".join(map(str, found)))
+        self.found = tuple(found)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,16 +13,31 @@ from pydantic import BaseModel, ValidationError
 from survey.exceptions import FileErrors, Problem
 
 from . import bounds
-from .base import Place, Words, WrongKey, dotted
+from .base import Place, Words, WrongKey, WrongKeys, dotted
+from .constructing import models_in
+from .messages import in_our_words, toml_words, unknown_key
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A file without what is wrong in it, so that what else is wrong can be found too. Never stored."""
+
+    config: StudyConfig
+    left_out: tuple[Place, ...]
+
+    def touches(self, *tables: str) -> bool:
+        """Whether something was left out of these tables."""
+        return any(place[:1] == (table,) for place in self.left_out for table in tables)
 
 
 class StudyFileError(ValueError):
     """Everything that is wrong with a study file's text: each problem with its line, but without the file's name."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], mended: "Mended | None" = None) -> None:
         self.problems = by_line(problems)
+        self.mended = mended
         super().__init__("\n".join(map(str, self.problems)))
 
     def in_file(self, name: str) -> FileErrors:
@@ -39,18 +55,37 @@ def by_line(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-@lru_cache(maxsize=4)  # Each problem that is found later asks for its line in the same text.
-def _lines_of_keys(text: str) -> Mapping[Place, int]:
-    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is read again."""
-    lines: dict[Place, int] = {(): 1}
-    counts: dict[Place, int] = {}
-    table: Place = ()
+def _lines_outside_texts(text: str) -> Iterator[tuple[int, str]]:
+    """The lines, from 1, on which no text of several lines goes on."""
     closing = ""  # Inside a multi-line string until this mark.
     for number, line in enumerate(text.splitlines(), start=1):
         if closing:
             if closing in line:
                 closing = ""
             continue
+        yield number, line
+        if not TABLE.match(line) and (found := KEY.match(line)):
+            for mark in ('"""', "'''"):
+                if line[found.end() :].count(mark) % 2:
+                    closing = mark
+
+
+def tables_in(text: str) -> list[tuple[int, Place, bool]]:
+    """Where each table of a valid TOML text begins: its line, its names, and whether it is an entry of a list."""
+    return [
+        (number, tuple(part.strip().strip("\"'") for part in found[2].split(".")), found[1] == "[[")
+        for number, line in _lines_outside_texts(text)
+        if (found := TABLE.match(line))
+    ]
+
+
+@lru_cache(maxsize=4)  # Each problem that is found later asks for its line in the same text.
+def _lines_of_keys(text: str) -> Mapping[Place, int]:
+    """Where each key and table of a valid TOML text stands. tomllib keeps no positions, so the text is read again."""
+    lines: dict[Place, int] = {(): 1}
+    counts: dict[Place, int] = {}
+    table: Place = ()
+    for number, line in _lines_outside_texts(text):
         if found := TABLE.match(line):
             names = [part.strip().strip("\"'") for part in found[2].split(".")]
             path: Place = ()
@@ -70,10 +105,6 @@ def _lines_of_keys(text: str) -> Mapping[Place, int]:
             for name in found[1].split("."):
                 path = (*path, name.strip("\"'"))
                 lines.setdefault(path, number)
-            value = line[found.end() :]
-            for mark in ('"""', "'''"):
-                if value.count(mark) % 2:
-                    closing = mark
     return lines
 
 
@@ -83,35 +114,36 @@ def _line_of(path: Place, lines: Mapping[Place, int]) -> int:
     return lines[path]
 
 
-def _known_keys(location: Sequence[str | int]) -> str:
+def _known_keys(location: Sequence[str | int]) -> Sequence[str]:
     model: Any = StudyConfig
     for part in location[:-1]:
         if isinstance(part, int) or model is None:
             continue
         info = model.model_fields.get(part)
         model = info and next((t for t in models_in(info.annotation)), None)
-    return ", ".join(sorted(model.model_fields)) if model else ""
+    return sorted(model.model_fields) if model else ()
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in getattr(annotation, "__args__", ()):
-        yield from models_in(inner)
-
-
-def _problem(error: Mapping[str, Any], lines: Mapping[Place, int]) -> Problem:
+def _problems(error: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:
+    """What an error of pydantic says, in our words. One error may tell of several rules."""
     location = tuple(error["loc"])
-    message = error["msg"].removeprefix("Value error, ")
     cause = error.get("ctx", {}).get("error")
-    if isinstance(cause, WrongKey):
-        location, message = (*location, *cause.place), cause.message
+    if isinstance(cause, WrongKeys):
+        yield from (_at((*location, *one.place), one.message, lines) for one in cause.found)
+    elif isinstance(cause, WrongKey):
+        yield _at((*location, *cause.place), cause.message, lines)
     elif error["type"] == "extra_forbidden":
-        message = f"unknown key; the keys here are {_known_keys(location)}"
+        yield _at(location, unknown_key(str(location[-1]), _known_keys(location)), lines)
     elif error["type"] == "missing":
-        message = "is missing: add it"
-    elif "input" in error and not isinstance(error["input"], dict | list | BaseModel):
-        message = f"{message} (it is {_quoted(error['input'])})"
+        yield _at(location, "is missing: add it", lines)
+    else:
+        message = in_our_words(error) or error["msg"].removeprefix("Value error, ")
+        if "input" in error and not isinstance(error["input"], dict | list | BaseModel):
+            message = f"{message} (it is {_quoted(error['input'])})"
+        yield _at(location, message, lines)
+
+
+def _at(location: Place, message: str, lines: Mapping[Place, int]) -> Problem:
     return Problem("", _line_of(location, lines), dotted(location) or "file", message)
 
 
@@ -134,24 +166,82 @@ def parse(text: str) -> StudyConfig:
         found = re.search(r"\(at line (\d+), column \d+\)", str(exc))
         line = int(found[1]) if found else text.count("\n") + 1
         message = re.sub(r" \(at .*\)", "", str(exc))
-        raise StudyFileError([Problem("", line, "file", f"not TOML: {message}")]) from exc
+        words = toml_words(message, dict(enumerate(text.splitlines(), start=1)).get(line, ""))
+        raise StudyFileError([Problem("", line, "file", f"not TOML: {words}")]) from exc
     lines = _lines_of_keys(text)
     foreign = [*_keys_of_another_kind(raw, lines), *_keys_of_ready_forms(raw, lines)]
     try:
         config = StudyConfig.model_validate(raw)
     except ValidationError as exc:
-        problems = [_problem(error, lines) for error in exc.errors(include_url=False)[:MOST_PROBLEMS]]
-        raise StudyFileError([*foreign, *problems]) from exc
+        problems, mended = _all_problems(raw, exc, lines)
+        raise StudyFileError([*foreign, *problems], mended) from exc
     for language in config.languages[1:]:  # The first one has just been checked.
         try:
             config.in_language(language)
         except ValidationError as exc:
             for error in exc.errors(include_url=False):
-                problem = _problem(error, lines)
-                foreign.append(replace(problem, message=f"in {language}: {problem.message}"))
+                for problem in _problems(error, lines):
+                    foreign.append(replace(problem, message=f"in {language}: {problem.message}"))
     if foreign:
-        raise StudyFileError(foreign)
+        raise StudyFileError(foreign, Mended(config, ()))
     return config
+
+
+MOST_MENDED = 4  # times that a file is read again without what was wrong
+# What takes the place of a wrong value that every file has.
+PLACEHOLDERS: Mapping[str, Any] = {"slug": "study", "title": "Study", "bank": "bank", "seed": 0}
+
+
+def _all_problems(
+    raw: Mapping[str, Any], error: ValidationError, lines: Mapping[Place, int]
+) -> tuple[list[Problem], Mended | None]:
+    """What is wrong, and what else is found once that is left out: rules between keys are only asked of a file whose
+    keys are all sound. The file without what is wrong, where such a file can be made."""
+    found: list[Problem] = []
+    left_out: list[Place] = []
+    mended = deepcopy(dict(raw))
+    for _time in range(MOST_MENDED):
+        errors = error.errors(include_url=False)[:MOST_PROBLEMS]
+        for one in errors:
+            if not _follows(tuple(one["loc"]), left_out):
+                found += [problem for problem in _problems(one, lines) if problem not in found]
+        if not all(_leave_out(mended, one, left_out) for one in errors):
+            return found[:MOST_PROBLEMS], None
+        try:
+            config = StudyConfig.model_validate(mended)
+        except ValidationError as exc:
+            error = exc
+        else:
+            return found[:MOST_PROBLEMS], Mended(config, tuple(left_out))
+    return found[:MOST_PROBLEMS], None
+
+
+def _follows(location: Place, left_out: Sequence[Place]) -> bool:
+    """Whether an error may only be there because something was left out: it is about the same table, or about all."""
+    return any(location[: max(1, len(place) - 1)] == place[: max(1, len(place) - 1)] for place in left_out)
+
+
+def _leave_out(raw: Any, error: Mapping[str, Any], left_out: list[Place]) -> bool:
+    """Remove the key that an error is about; False where that is not possible."""
+    location = tuple(error["loc"])
+    if not location:
+        return False  # A rule between parts: which of them is wrong cannot be told.
+    if len(location) == 1 and location[0] in PLACEHOLDERS:
+        raw[location[0]] = PLACEHOLDERS[str(location[0])]
+        left_out.append(location)
+        return True
+    table = raw
+    for depth, part in enumerate(location[:-1]):
+        inner = table.get(part) if isinstance(table, dict) else table[part] if isinstance(part, int) else None
+        if not isinstance(inner, dict | list):  # The error is inside a value, such as the entry of a union.
+            location = location[: depth + 1]
+            break
+        table = inner
+    if not isinstance(table, dict) or location[-1] not in table:
+        return False
+    del table[location[-1]]
+    left_out.append(location)
+    return True
 
 
 def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:

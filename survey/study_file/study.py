@@ -7,8 +7,9 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 
 from . import attention
 from .answerer import FORMS, AnswererConfig, placeholders_in
-from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, words_in, words_of
+from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, WrongKeys, words_in, words_of
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
+from .constructing import as_far_as_possible
 from .data import DataConfig
 from .panel import PanelConfig
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
@@ -57,7 +58,7 @@ class TextsConfig(Strict):
         return self
 
 
-def _languages_of(given: Any) -> tuple[str, ...]:
+def languages_of(given: Any) -> tuple[str, ...]:
     """The languages that a file declares, read before the file is checked."""
     texts = given.get("texts") if isinstance(given, Mapping) else None
     if not isinstance(texts, Mapping):
@@ -103,15 +104,26 @@ class StudyConfig(Strict):
     texts: TextsConfig = TextsConfig()
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
+    _problems: tuple[str, ...] = PrivateAttr(default=())
     _named: dict[AnswererConfig, "StudyConfig"] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
     def texts_are_in_its_languages(cls, given: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
-        with words_of(_languages_of(given)):
+        with words_of(languages_of(given)):
             made = handler(given)
         _refuse_placeholders(given, named=made.texts.answerer is not None)
         return made
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What this version of Hunch would refuse of a file that an earlier one accepted. Such a file is read as far as
+        it can be (`older.py`)."""
+        return self._problems
+
+    def with_problems(self, problems: Sequence[str]) -> "StudyConfig":
+        self._problems = tuple(problems)
+        return self
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -125,11 +137,17 @@ class StudyConfig(Strict):
         if len(self.languages) == 1:
             return self
         if code not in self._in_language:
-            given = self.model_dump(mode="json")
+            given = self.model_dump(mode="json", warnings=not self._problems)
             given["texts"] |= {"language": code, "languages": []}
             with words_in(code):
-                self._in_language[code] = StudyConfig.model_validate(given)
+                self._in_language[code] = self._copy_of(given)
         return self._in_language[code]
+
+    def _copy_of(self, given: Mapping[str, Any]) -> "StudyConfig":
+        """Of the same file: where this version refuses something of it, as far as it can be read."""
+        if not self._problems:
+            return StudyConfig.model_validate(given)
+        return as_far_as_possible(StudyConfig, given).with_problems(self._problems)
 
     def answerer_under(self, levels: Mapping[str, str]) -> AnswererConfig | None:
         """What the pages call whoever answers, under a sitting's levels; the last condition that names it wins. None if
@@ -153,14 +171,13 @@ class StudyConfig(Strict):
     def naming(self, name: AnswererConfig) -> "StudyConfig":
         """A copy that calls the answerer so, also in its texts."""
         if name not in self._named:
-            given = self.model_dump(mode="json")
+            given = self.model_dump(mode="json", warnings=not self._problems)
             named = name.named_in(given)
             named["texts"]["answerer"] = name.model_dump(mode="json")
-            self._named[name] = self if named == given else StudyConfig.model_validate(named)
+            self._named[name] = self if named == given else self._copy_of(named)
         return self._named[name]
 
-    @model_validator(mode="after")
-    def names_of_the_answerer_fit(self) -> "StudyConfig":
+    def _names_of_the_answerer_fit(self) -> None:
         named = self.texts.answerer is not None
         for index, condition in enumerate(self.conditions):
             if condition.answerer and not named:
@@ -168,10 +185,32 @@ class StudyConfig(Strict):
                     ("conditions", index, "answerer"),
                     "[texts.answerer] is missing, which names it before a level is drawn",
                 )
-        return self
 
     @model_validator(mode="after")
-    def blocks_make_a_sitting(self) -> "StudyConfig":
+    def its_parts_fit(self) -> "StudyConfig":
+        """All rules between the parts; what breaks several of them is told at once."""
+        found: list[WrongKey] = []
+        for rule in (
+            self._names_of_the_answerer_fit,
+            self._blocks_make_a_sitting,
+            self._stops_look_at_a_factor,
+            self._blind_hides_something,
+            self._attention_is_asked_in_its_place,
+            self._blocks_stand_in_their_place,
+            self._rules_fit,
+            self._stages_follow_each_other,
+        ):
+            try:
+                rule()
+            except WrongKey as exc:
+                found.append(exc)
+        if len(found) == 1:
+            raise found[0]
+        if found:
+            raise WrongKeys(found)
+        return self
+
+    def _blocks_make_a_sitting(self) -> None:
         kinds = [block.kind for block in self.blocks]
         for kind in ("consent", "items", "end"):
             if kinds.count(kind) != 1:
@@ -196,10 +235,8 @@ class StudyConfig(Strict):
                 strangers = sorted(set(texts) - known)
                 if strangers:
                     raise WrongKey(("conditions",), f"{condition.factor}: no block is called {', '.join(strangers)}")
-        return self
 
-    @model_validator(mode="after")
-    def stops_look_at_a_factor(self) -> "StudyConfig":
+    def _stops_look_at_a_factor(self) -> None:
         factors = {condition.factor: condition for condition in self.conditions}
         for index, stage in enumerate(self.stages):
             if stage.stop is None or stage.stop.factor is None:
@@ -215,38 +252,33 @@ class StudyConfig(Strict):
                     ("stages", index, "stop", "factor"),
                     f"{stage.stop.factor} has {len(found.levels)} levels, and a difference needs two",
                 )
-        return self
 
-    @model_validator(mode="after")
-    def blinds_what_there_is(self) -> "StudyConfig":
+    def _blind_hides_something(self) -> None:
         if not self.blind:
-            return self
+            return
         if not self.conditions:
             raise WrongKey(("blind",), "the study has no [[conditions]]: there is nothing to hide")
         for index, stage in enumerate(self.stages):
             if stage.stop is not None and stage.stop.factor is not None:
                 place = ("stages", index, "stop", "factor")
                 raise WrongKey(place, "its looks would show the difference of a blind study: remove it or blind")
-        return self
 
-    @model_validator(mode="after")
-    def everything_is_asked_in_its_place(self) -> "StudyConfig":
+    def _attention_is_asked_in_its_place(self) -> None:
         attention.refuse_misplaced(self.sitting.attention_checks, items=self.sitting.items)
-        refuse_misplaced(self.blocks)
-        return self
+
+    def _blocks_stand_in_their_place(self) -> None:
+        if any(block.kind == "items" for block in self.blocks):  # Else another rule says that there is none.
+            refuse_misplaced(self.blocks)
 
     @property
     def screens_out(self) -> bool:
         """Whether an answer before the items can end a sitting."""
         return any(field.screen_out for block in self.blocks for field in block.fields)
 
-    @model_validator(mode="after")
-    def rules_fit(self) -> "StudyConfig":
+    def _rules_fit(self) -> None:
         refuse_what_does_not_fit(self.flags, self.exclusions, self.blocks, self.sitting)
-        return self
 
-    @model_validator(mode="after")
-    def stages_follow_each_other(self) -> "StudyConfig":
+    def _stages_follow_each_other(self) -> None:
         refuse_misplaced_pilots(self.stages)
         for index, stage in enumerate(self.stages):
             kind = stage.design.kind
@@ -272,7 +304,6 @@ class StudyConfig(Strict):
                 )
             if kind == "test_set" and stage.roles.holdout:
                 raise WrongKey(("stages", index, "roles"), "a test set is held out itself: remove holdout")
-        return self
 
     @property
     def pilots(self) -> int:

@@ -289,7 +289,7 @@ def test_what_was_collected_cannot_be_added_changed_or_deleted_by_a_superuser(
             continue
         assert not page.has_change_permission(request), model
         assert not page.has_delete_permission(request), model
-        assert page.has_add_permission(request) == (model in (ApiToken, EntryLink)), model
+        assert page.has_add_permission(request) == (model in (ApiToken, EntryLink, Bank, Study)), model
         row = model._default_manager.first()
         if row is None or model is Study:
             continue

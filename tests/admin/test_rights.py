@@ -94,7 +94,7 @@ def test_an_amended_file_names_only_what_its_owner_may_see(busy: Study, outsider
     for line in (f'bank = "{busy.bank.name}@1"', f'bank = "{HIDDEN}-bank"', 'bank = "nobody"'):
         text = own.source_text.replace('bank = "own-bank"', line)
         body = client.post(f"/admin/survey/study/{own.pk}/amend/", {"reason": "why", "text": text, "show": "1"})
-        assert "among those of your studies" in body.content.decode(), line
+        assert "among those that you see" in body.content.decode(), line
         assert "there are:" not in body.content.decode()
     text = own.source_text.replace("Welcome", "Hello")
     shown = client.post(f"/admin/survey/study/{own.pk}/amend/", {"reason": "why", "text": text, "show": "1"})

@@ -18,8 +18,8 @@ from tests.statements import QueryCounts
 from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
-# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons. Of a
-# whole file the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
+# Of a whole file the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
 MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "POST stage-action": 12, "GET answers-csv": 14}
 
 

@@ -119,6 +119,9 @@ FILLED = {
     ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
     ("api/v1/studies/<slug:slug>/stages/", "index"): "2",
     ("api/v1/studies/<slug:slug>/stages/", "action"): "pause",
+    ("admin/desk/", "group"): "banks",
+    ("admin/first-account/", "secret"): "no-such-address",
+    ("admin/survey/bank/upload/", "pk"): MISSING,
 }
 # What a name stands for, and how it leads to the study.
 BY_NAME: dict[str, tuple[type[Model], str]] = {

@@ -231,8 +231,9 @@ def directive(name: str, text: str | None = None) -> list[str]:
 
 
 def test_it_agrees_with_the_web_process_about_limits_and_time() -> None:
-    assert directive("client_max_body_size") == ["256k", "1m"]
+    assert directive("client_max_body_size") == ["256k", "20m", "1m"]
     assert (settings.HUNCH_MAX_BODY, settings.HUNCH_MAX_ADMIN_BODY) == (256 * 1024, 1024 * 1024)
+    assert settings.HUNCH_MAX_UPLOAD_BODY == 20 * 1024 * 1024
     assert [int(one.removesuffix("s")) for one in directive("keepalive_timeout")][1] < gunicorn_config.keepalive
 
 

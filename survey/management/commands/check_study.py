@@ -47,7 +47,9 @@ class Command(HunchCommand):
         parser.add_argument("--json", action="store_true", help="as JSON")
 
     def handle(self, *args: Any, path: str, fee: float, **options: Any) -> None:
-        found = checking.check_study(text=creating.read_study_file(path), source_name=path, fee=fee, pools=True)
+        found = checking.check_study(
+            text=creating.read_study_file(path), source_name=path, fee=fee, pools=True, sizes=True
+        )
         if options["json"]:
             self.stdout.write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
         else:
@@ -83,6 +85,8 @@ class Command(HunchCommand):
                 self.stdout.write(_test(stage, test))
             if stage.stop:
                 self.stdout.write(f"stage {stage.stage} {stage.stop}")
+        for limits in found.sizes:
+            self.stdout.write(f"sizes: {limits}")
         if found.pools:
             self.stdout.write(_pools(found.pools))
         self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")

@@ -8,12 +8,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
+from django.urls import reverse
 
 from survey.console.progress_bars import bar, wait_for_pipeline
 from survey.exceptions import HunchError
 from survey.models import ApiToken, JobStep, Stage
 from survey.process_manager import ProcessManager, ProcessManagerError
 from survey.services.banks.importing import load_starter_bank
+from survey.services.base import first_account
 from survey.services.stages import lifecycle
 from survey.simulator import Crowd
 from survey.simulator.demonstration import (
@@ -138,6 +140,9 @@ class Command(BaseCommand):
         self.stdout.write("")
         self.stdout.write(f"Take the survey   {url}{visit.get_absolute_url()}")
         self.stdout.write(f"Admin             {url}/admin/ (login above)")
+        if first_secret := first_account.offer():
+            first = reverse("admin:first_account", args=[first_secret])
+            self.stdout.write(f"First account     {url}{first} (an administrator's; works once, for 24 hours)")
         self.stdout.write(f"API               {url}/api/docs/")
         self.stdout.write(f'                  curl -H "Authorization: Token {secret}" {answers}')
         self.stdout.write(f"Logs              {self.services.logs}")

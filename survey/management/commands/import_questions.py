@@ -6,15 +6,25 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.console.text_tables import table
+from survey.exceptions import FileErrors, HunchError
 from survey.models import Bank, LanguageModel
-from survey.services.banks import filters, formats, importing
+from survey.services.banks import columns, filters, formats, importing, tables, uploads
+from survey.services.banks.alike import Alike
+from survey.services.banks.columns import ColumnChoice
 from survey.services.banks.filters import Filters
+
+OF_TABLES = ("column", "number", "task", "encoding", "delimiter", "sheet", "look")
+PAIRS_SHOWN = 10
+ROWS_SHOWN = 5
+WIDTH = 60  # characters of a text
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 
 
 class Command(HunchCommand):
     help = (
         "Import questions as the next version of a bank: all of them, or none if one is wrong. A published benchmark "
-        "(mmlu, bbh) is added to the tasks that the bank has; any other file takes their place."
+        "(mmlu, bbh) is added to the tasks that the bank has; any other file takes their place. A table may be CSV "
+        "with commas, semicolons or tabs in any usual encoding, or XLSX; how it is read is said."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,6 +40,22 @@ class Command(HunchCommand):
             action="store_true",
             help="mmlu, bbh: the paper's filters, which are its tasks and at most 750 characters",
         )
+        of_tables = parser.add_argument_group("tables (--format csv)")
+        of_tables.add_argument(
+            "--column",
+            action="append",
+            default=[],
+            metavar="NAME=COLUMN",
+            help=f"which column of the file is what ({', '.join(columns.COLUMNS)}); all others are left out",
+        )
+        of_tables.add_argument("--number", action="store_true", help="make the ids from the rows' order")
+        of_tables.add_argument("--task", default="", metavar="NAME", help="the one task of all questions")
+        of_tables.add_argument("--encoding", default="", choices=tables.ENCODINGS, help="instead of finding out")
+        of_tables.add_argument("--delimiter", default="", choices=DELIMITERS, help="instead of finding out")
+        of_tables.add_argument("--sheet", default="", metavar="NAME", help="of a spreadsheet; the first visible one")
+        of_tables.add_argument(
+            "--look", action="store_true", help="say how the file is read and what stands in it twice; store nothing"
+        )
 
     def handle(
         self,
@@ -42,6 +68,13 @@ class Command(HunchCommand):
         paper: bool,
         **options: Any,
     ) -> None:
+        if format == "csv":
+            self._table(path, bank, max_characters=max_characters, paper=paper, paper_tasks=paper_tasks, **options)
+            return
+        if wrong := [
+            name for name in ("column", "number", "task", "encoding", "delimiter", "sheet", "look") if options.get(name)
+        ]:
+            raise HunchError(f"--{wrong[0]}: is for --format csv, not {format}")
         chosen = formats.filters_of(format, max_characters=max_characters, paper_tasks=paper_tasks, paper=paper)
         problems = importing.Problems()
         rows = chosen.taken(formats.read(Path(path), problems, format=format))
@@ -56,6 +89,63 @@ class Command(HunchCommand):
         if chosen.drop_something:
             self.stdout.write(_dropped(chosen))
         self._tell(made, new=chosen.total.kept if chosen.counts else made.question_count)
+
+    def _table(
+        self, path: str, bank: str, *, max_characters: int | None, paper: bool, paper_tasks: bool, **options: Any
+    ) -> None:
+        """A table of any kind, by the same code as the page that takes uploads."""
+        chosen = formats.filters_of("csv", max_characters=max_characters, paper_tasks=paper_tasks, paper=paper)
+        reading = tables.Reading(options["encoding"], DELIMITERS.get(options["delimiter"], ""), options["sheet"])
+        named = columns.said(options["column"], numbered=options["number"], task=options["task"])
+        read = tables.read_path(path, reading)
+        if read.said != PLAIN or options["look"]:
+            self.stdout.write(f"{path}: {read.said}" + (" (a guess: look at the letters)" if read.is_guess else ""))
+        proposal = uploads.proposal_of(read, named or _exactly(read))
+        problems = importing.Problems()
+        problems.found += proposal.problems
+        if options["look"]:
+            self._look(proposal)
+            problems.raise_if_any()
+            return
+        if proposal.alike is not None:
+            self._alike(proposal.alike)
+        rows = list(chosen.taken(iter(proposal.rows)))
+        made = importing.import_rows(rows, problems, bank_name=bank, source_file=path)
+        if chosen.drop_something:
+            self.stdout.write(_dropped(chosen))
+        self._tell(made, new=chosen.total.kept if chosen.counts else made.question_count)
+
+    def _look(self, proposal: uploads.BankProposal) -> None:
+        given = {**proposal.choice.columns, **({"id": "the rows' order"} if proposal.choice.numbered else {})}
+        if proposal.choice.task:
+            given["source"] = f"{proposal.choice.task!r} for all"
+        self.stdout.write(
+            table(["of a question", "column"], [[name, given.get(name, "-")] for name in columns.COLUMNS])
+        )
+        if proposal.left_out:
+            self.stdout.write(f"left out: {', '.join(proposal.left_out)}")
+        self.stdout.write(
+            f"{len(proposal.rows):,} questions in {proposal.tasks:,} tasks, {proposal.without_key:,} without a key"
+        )
+        shown = [[str(row.line), row.id, row.source, _short(row.question), _short(row.answer)] for row in proposal.rows]
+        self.stdout.write(table(["line", "id", "task", "question", "answer"], shown[:ROWS_SHOWN]))
+        if proposal.alike is not None:
+            self._alike(proposal.alike)
+
+    def _alike(self, found: Alike) -> None:
+        for pairs, count, what in (
+            (found.same, found.same_count, "the same question under two ids"),
+            (found.near, found.near_count, "nearly the same question"),
+        ):
+            for pair in pairs[:PAIRS_SHOWN]:
+                self.stderr.write(
+                    f"lines {pair.first.line} and {pair.second.line}: {what} ({pair.first.id}, {pair.second.id})"
+                    + ("" if pair.same_answer else ", with different keys")
+                )
+            if count > PAIRS_SHOWN:
+                self.stderr.write(f"and {count - PAIRS_SHOWN:,} more: {what}")
+        if not found.is_whole:
+            self.stderr.write("the table is large: not every pair of questions was compared")
 
     def _tell(self, made: Bank, *, new: int) -> None:
         text = f"imported {new} questions into {made.name} version {made.version}"
@@ -77,6 +167,30 @@ class Command(HunchCommand):
             self.stdout.write(
                 f"{made.question_count:,} questions pass the paper's filters; the paper prints {filters.PAPER_PRINTS:,}"
             )
+
+
+PLAIN = "UTF-8, fields separated by commas"
+
+
+def _exactly(read: tables.ReadTable) -> ColumnChoice:
+    """The columns by their exact names, and no others.
+
+    Raises:
+        FileErrors: the header has other names; with every problem.
+    """
+    problems = importing.Problems()
+    if not importing.header_is_good(read.header, read.file, read.header_line, problems):
+        guess = columns.guessed(read.header).columns
+        options = " ".join(f"--column {name}={column!r}" for name, column in guess.items())
+        if options:
+            problems.add(read.file, read.header_line, "header", f"or say which column is what, for example: {options}")
+        raise FileErrors(problems.found, shown=importing.PROBLEMS_SHOWN)
+    return ColumnChoice({name: name for name in read.header})
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
 def _dropped(chosen: Filters) -> str:

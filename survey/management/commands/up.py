@@ -5,9 +5,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
+from django.urls import reverse
 
 from survey.process_manager import ProcessManager, ProcessManagerError
-from survey.services.base import keys
+from survey.services.base import first_account, keys
 
 
 class Command(BaseCommand):
@@ -31,6 +32,10 @@ class Command(BaseCommand):
                 services.wait_healthy()
                 self.stdout.write(f"Survey pages  {services.base_url}/s/STUDY/")
                 self.stdout.write(f"Admin         {services.base_url}/admin/")
+                if secret := first_account.offer():
+                    address = reverse("admin:first_account", args=[secret])
+                    self.stdout.write(f"First account {services.base_url}{address}")
+                    self.stdout.write("              (there is no account yet; works once, for 24 hours)")
                 self.stdout.write(f"API           {services.base_url}/api/docs/")
                 self.stdout.write(f"Logs          {services.logs}")
                 self.stdout.write("Ctrl-C ends all of it.")

@@ -3,8 +3,6 @@
 The line of a problem is the line of the file on which its row begins.
 """
 
-import csv
-import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,9 @@ from survey.models import Bank, Question, Task
 from survey.models.question import plain_text
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
+from survey.services.base.rights import STARTER_BANK
+
+from . import tables
 
 REQUIRED_COLUMNS = ("id", "source", "question", "answer")
 OPTIONAL_COLUMNS = ("domain", "reason")
@@ -28,7 +29,6 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 PROBLEMS_SHOWN = 20
 BATCH = 2000
 TRIES_FOR_A_VERSION = 5
-STARTER_BANK = "starter"
 FLAG_FIELDS = ("flag", "flag_reason", "flagged_by", "flagged_at")
 
 
@@ -112,7 +112,7 @@ def import_rows(
     """
     if not BANK_NAME.match(bank_name):
         raise HunchError(f"bank: {bank_name!r} is not a name: use up to 80 letters, digits, - and _")
-    checked = _checked(rows, problems)
+    checked = checked_rows(rows, problems)
     if not checked and not problems:
         problems.add(source_file, 1, "file", "holds no question, or none that the filters leave: add at least one row")
     problems.raise_if_any()
@@ -232,17 +232,16 @@ def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
 def read_table(
     path: Path | str, problems: Problems, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a CSV file with a header, each with its line and its values by column; what cannot be read goes to
-    `problems`."""
+    """The rows of a table with a header (CSV in any usual form, XLSX), each with its line and its values by column.
+    What cannot be read goes to `problems`."""
     file = str(path)
-    text = read_text_file(path, problems)
-    if not text:
-        if not problems:
-            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(required)}")
+    try:
+        table = tables.read_path(path)
+    except FileErrors as exc:
+        problems.found += exc.problems
         return
-    rows = _numbered(text, file, problems)
-    header_line, header = next(rows, (1, []))
-    if not _header_is_good(header, file, header_line, problems, required=required, optional=optional):
+    header_line, header, rows = table.header_line, table.header, table.rows
+    if not header_is_good(header, file, header_line, problems, required=required, optional=optional):
         return
     for line, values in rows:
         if len(values) != len(header):
@@ -257,25 +256,16 @@ def read_table(
         yield line, dict(zip(header, values, strict=True))
 
 
-def _numbered(text: str, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """Each row that is not blank, with the line on which it begins."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            values = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as exc:
-            problems.add(file, line, "row", f"not CSV ({exc}): check the quotes of the row that begins here")
-            return
-        if values:
-            yield line, values
-
-
-def _header_is_good(
-    header: list[str], file: str, line: int, problems: Problems, *, required: Sequence[str], optional: Sequence[str]
+def header_is_good(
+    header: list[str],
+    file: str,
+    line: int,
+    problems: Problems,
+    *,
+    required: Sequence[str] = REQUIRED_COLUMNS,
+    optional: Sequence[str] = OPTIONAL_COLUMNS,
 ) -> bool:
+    """Whether the header has the columns that it needs, and no others; what is wrong goes to `problems`."""
     before = len(problems)
     known = (*required, *optional)
     for name in required:
@@ -289,7 +279,8 @@ def _header_is_good(
     return len(problems) == before
 
 
-def _checked(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRow]:
+def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRow]:
+    """The rows; what is wrong with them goes to `problems`."""
     checked: list[QuestionRow] = []
     first_of: dict[str, QuestionRow] = {}
     domain_of: dict[str, QuestionRow] = {}
@@ -344,7 +335,12 @@ def _write(
     sha256 = digest([row.content for row in rows])
     newest = Bank.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
     bank = Bank.objects.create(
-        name=name, version=newest + 1, sha256=sha256, source_file=Path(source_file).name[:255], question_count=len(rows)
+        name=name,
+        version=newest + 1,
+        sha256=sha256,
+        source_file=Path(source_file).name[:255],
+        question_count=len(rows),
+        created_by=by if getattr(by, "is_authenticated", False) else None,
     )
     domains = {row.source: row.domain for row in rows}
     tasks = Task.objects.bulk_create(

@@ -7,9 +7,13 @@ from django.db.models import Q
 from survey.contracts.apps import InstrumentApp
 
 RESEARCHERS = "researchers"
-# In addition to viewing: run and export studies, flag questions, make their own tokens, ask language models, recruit
-# at a panel, make links for a lab. Paying bonuses needs a permission that is given to single users.
-DO = ("run_study", "export_study", "change_question", "add_apitoken", "collect_answers", "recruit", "make_links")
+# In addition to viewing: make studies and banks, run and export studies, flag questions, make their
+# own tokens, ask language models, recruit at a panel, make links for a lab. Paying bonuses needs a permission that is
+# given to single users.
+DO = (
+    *("add_study", "add_bank", "run_study", "export_study", "change_question", "add_apitoken"),
+    *("collect_answers", "recruit", "make_links"),
+)
 
 
 def ensure_researchers_group() -> Group:

@@ -32,6 +32,7 @@ from survey.models import (
 )
 
 Role = StudyMembership.Role
+STARTER_BANK = "starter"  # Comes with Hunch.
 Row = TypeVar("Row", bound=Model)
 
 
@@ -42,7 +43,10 @@ class Right(StrEnum):
     """What single people did and wrote, by pseudonym."""
     EXPORT = "export"
     RUN = "run"
+    EDIT = "edit"
+    """Change the study file before the first main stage locks it; archive the study."""
     AMEND = "amend"
+    """Change the study file at any time, as far as it may be changed."""
     MAKE_LINKS = "make_links"
     SEE_POSTINGS = "see_postings"
     """What a panel says of its people, by pseudonym, and what is owed."""
@@ -63,6 +67,7 @@ class Right(StrEnum):
 GATES: Mapping[Right, str] = {
     Right.EXPORT: "survey.export_study",
     Right.RUN: "survey.run_study",
+    Right.EDIT: "survey.add_study",
     Right.AMEND: "survey.amend_study",
     Right.MAKE_LINKS: "survey.make_links",
     Right.SEE_POSTINGS: "survey.view_posting",
@@ -77,6 +82,7 @@ _VIEWER = frozenset({Right.SEE})
 _ANALYST = _VIEWER | {Right.READ_ANSWERS, Right.EXPORT}
 _EDITOR = _ANALYST | {
     Right.RUN,
+    Right.EDIT,
     Right.AMEND,
     Right.MAKE_LINKS,
     Right.SEE_POSTINGS,
@@ -129,6 +135,16 @@ def is_spender(user: Any, study: int) -> bool:
     return user.is_active and (user.is_superuser or Right.SPEND in _memberships(user).get(study, ()))
 
 
+def may_make_studies(user: Any) -> bool:
+    """Whether the user may create studies, of which they become the owner."""
+    return bool(user.is_active and user.has_perm("survey.add_study"))
+
+
+def may_make_banks(user: Any) -> bool:
+    """Whether the user may upload banks, which they then see and use in their studies."""
+    return bool(user.is_active and user.has_perm("survey.add_bank"))
+
+
 def limit(user: Any, studies: Iterable[int]) -> None:
     """From now on this object has rights in these studies alone: a token may be for some of its user's studies."""
     user._only_studies = frozenset(studies)
@@ -165,24 +181,25 @@ def visible(user: Any, rows: QuerySet[Row], right: Right | None = None) -> Query
     if (path := path_to_study(rows.model)) is not None:
         return rows.filter(**{f"{path}__in": keys})
     if rows.model is LanguageModel:
-        banks = _banks(keys)
+        banks = _banks(user, keys, right)
         answers = ModelAnswer.objects.filter(language_model=OuterRef("pk"), question__bank__in=banks)
         asking = AnswerCollection.objects.filter(language_model=OuterRef("pk"), bank__in=banks)
         return rows.filter(Exists(answers) | Exists(asking))
     if (path := PATHS_TO_BANK.get(rows.model)) is not None:
-        return rows.filter(**{f"{path}__in": _banks(keys)})
+        return rows.filter(**{f"{path}__in": _banks(user, keys, right)})
     return rows.none()
 
 
 def visible_banks(user: Any, right: Right = Right.SEE) -> QuerySet[Bank]:
-    """The banks of the studies in which the user has the right."""
+    """The banks of the studies in which the user has the right. To see: also those that the user uploaded, and the
+    starter bank, which comes with Hunch, for who may create studies."""
     return visible(user, Bank.objects.all(), right)
 
 
 def answers_of_visible_banks(user: Any) -> Q:
     """A language model's answers that the user sees, as a filter of its `answers`."""
     keys = studies_with(user, Right.SEE)
-    return Q() if keys is None else Q(answers__question__bank__in=_banks(keys))
+    return Q() if keys is None else Q(answers__question__bank__in=_banks(user, keys, Right.SEE))
 
 
 def is_ruled(model: type[Model]) -> bool:
@@ -190,8 +207,15 @@ def is_ruled(model: type[Model]) -> bool:
     return path_to_study(model) is not None or model in PATHS_TO_BANK or model is LanguageModel
 
 
-def _banks(keys: frozenset[int]) -> Any:
-    return Study.objects.filter(pk__in=keys).order_by().values("bank")
+def _banks(user: Any, keys: frozenset[int], right: Right) -> Any:
+    """The keys of the banks of these studies, and to see them those that need no study."""
+    of_studies = Q(pk__in=Study.objects.filter(pk__in=keys).order_by().values("bank"))
+    if right is not Right.SEE or getattr(user, "_only_studies", None) is not None:
+        return Bank.objects.filter(of_studies).order_by().values("pk")
+    free = Q(created_by=user.pk)
+    if may_make_studies(user):
+        free |= Q(name=STARTER_BANK, created_by__isnull=True)
+    return Bank.objects.filter(of_studies | free).order_by().values("pk")
 
 
 PATHS_TO_BANK: Mapping[type[Model], str] = {

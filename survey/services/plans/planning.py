@@ -3,7 +3,7 @@
 Connects `bandit`, which knows only numbers, with the instrument, which knows what they stand for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,10 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     """
     if stage.state != Stage.State.DRAFT:
         return stage
+    if found := stage.study.config.problems:
+        raise StateRefused(
+            f"this version of Hunch does not accept the study file any more ({found[0]}): amend it first"
+        )
     if stage.config.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         raise StateRefused(
             f"stage {stage.index} draws by what the answers before it say: close stage {stage.index - 1} first, "
@@ -142,18 +146,42 @@ def check_designs(config: StudyConfig, *, universe_size: int, instrument: instru
     Raises:
         PlanRefused: with the stage's number and the sizes.
     """
+    for _index, message in design_problems(config, universe_size=universe_size, instrument=instrument):
+        raise PlanRefused(message)
+
+
+def design_problems(
+    config: StudyConfig,
+    *,
+    universe_size: int,
+    instrument: instruments.Instrument | None = None,
+    only: int | None = None,
+) -> Iterator[tuple[int, str]]:
+    """Each stage that could never be drawn, with its number, and why. Stage 0: all of them.
+
+    Args:
+        only: look at this stage alone.
+    """
     instrument = instrument or instrument_of_file(config)
     exhaustive = config.candidates.kind == "exhaustive"
     if exhaustive and config.predictor is not None and instrument.pairing is None:
-        raise PlanRefused(
-            f"candidates: {config.instrument.kind} does not pair questions, so that they cannot all be scored: "
-            'use kind = "pool"'
+        yield (
+            0,
+            (
+                f"candidates: {config.instrument.kind} does not pair questions, so that they cannot all be scored: "
+                'use kind = "pool"'
+            ),
         )
+        return
     for index, stage in enumerate(config.stages, start=1):
+        if only is not None and index != only:
+            continue
         if problem := drawing_problem(config, index=index, instrument=instrument):
-            raise PlanRefused(f"stage {index}: {problem}")
+            yield index, f"stage {index}: {problem}"
+            continue
         if stage.stop is not None and instrument.estimates is None:
-            raise PlanRefused(f"stage {index}: stop: {config.instrument.kind} names nothing to estimate: remove it")
+            yield index, f"stage {index}: stop: {config.instrument.kind} names nothing to estimate: remove it"
+            continue
         try:
             recipe = recipe_of(config, index=index, seed=0, instrument=instrument)
             roles = slots_by_role(recipe)
@@ -178,7 +206,7 @@ def check_designs(config: StudyConfig, *, universe_size: int, instrument: instru
                     responses_per_item=recipe.responses,
                 )
         except DesignError as exc:
-            raise PlanRefused(f"stage {index} cannot be drawn: {exc}") from exc
+            yield index, f"stage {index} cannot be drawn: {exc}"
 
 
 def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.Instrument) -> str:

@@ -24,6 +24,7 @@ from survey.models import (
     SnapshotAnswer,
     Stage,
     StoredEstimate,
+    Study,
 )
 from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
@@ -40,6 +41,7 @@ from survey.services.plans.planning import plan_stage
 from survey.services.sittings.capacity import sittings_inside
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.hourly_pay import refuse_low_pay, refuse_low_pay_by_pilot
+from survey.services.studies.outdated import file_problems
 
 from .runs import last_planned, main_run, needs_predictor, runs_in_force
 
@@ -69,11 +71,13 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
     """Open a stage, or go on with a paused one. A pilot and the first main stage are planned first if necessary.
 
     Raises:
-        StateRefused: another stage is open, the one before is not frozen, this one is not planned, or the study file
-            names no date until when data is kept.
+        StateRefused: another stage is open, the one before is not frozen, this one is not planned, the study is
+            archived, or its file names no date until when data is kept.
         PayTooLow: the reward is less per hour than the panel's minimum.
         PlanRefused: the stage cannot be planned.
     """
+    _refuse_archived(stage.study)
+    _refuse_outdated(stage.study)
     refuse_without_retention(stage.study)
     if stage.state in (Stage.State.DRAFT, Stage.State.PLANNED):
         # Only by the study file: measured times are checked for each posting, whose reward can be raised.
@@ -90,12 +94,25 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         if stage.state == Stage.State.DRAFT:
             raise StateRefused(f"stage {stage.index} is not planned: close stage {stage.index - 1} first")
         _refuse_out_of_turn(stage)
+        _refuse_archived(stage.study)
         now = timezone.now()
         if not stage.is_pilot:
             lock_study(stage.study, now=now, by=by, via=via)
         _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or now)
         record("open_stage", stage, by=by, via=via)
     return stage
+
+
+def _refuse_archived(study: Study) -> None:
+    if study.archived_at is not None:
+        raise StateRefused(f"{study.slug} is archived: bring it back first, on its page or by archive_study --undo")
+
+
+def _refuse_outdated(study: Study) -> None:
+    if found := file_problems(study):
+        raise StateRefused(
+            f"this version of Hunch does not accept the file of {study.slug} any more ({found[0]}): amend it first"
+        )
 
 
 def _refuse_out_of_turn(stage: Stage) -> None:

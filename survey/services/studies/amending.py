@@ -73,7 +73,7 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     """
     new = checked_study(text=text, source_name=source_name, instead_of=study, reader=by)
     # Parse both again: a key that a later release added then counts with its default, not as a change.
-    before = study.config.model_dump(mode="json")
+    before = study.config.model_dump(mode="json", warnings=not study.config.problems)
     before["instrument"]["options"] = instruments.of_study(study).options.model_dump(mode="json")
     changes = list(_changes(before, new.stored_config))
     world = _World.of(study)
@@ -83,11 +83,34 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     return Proposal(study, new, changes, refusals)
 
 
-def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = None, via: str = "command") -> Amendment:
+class FileChanged(StateRefused):
+    """Somebody else has changed the file since it was read. Nothing was written."""
+
+
+class FileLocked(StateRefused):
+    """The file was locked meanwhile, and whoever changes it may not amend."""
+
+
+def amend(
+    study: Study,
+    *,
+    text: str,
+    source_name: str,
+    reason: str,
+    by: Any = None,
+    via: str = "command",
+    read_sha256: str = "",
+    only_unlocked: bool = False,
+) -> Amendment:
     """Replace a study's file with a new one.
+
+    Args:
+        read_sha256: of the file that the new one was made from; empty: whichever is in force.
+        only_unlocked: refuse where the file is locked by now.
 
     Raises:
         FileErrors: the file cannot be used, or changes keys that may not be changed; lists each of them.
+        FileChanged: another file is in force than the one that was read.
         StateRefused: the reason is missing, or nothing is changed.
     """
     if not reason.strip():
@@ -96,6 +119,10 @@ def amend(study: Study, *, text: str, source_name: str, reason: str, by: Any = N
         # Lock stages before the study, as everywhere: nobody may plan, open or begin by a file that is being replaced.
         list(Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk"))
         study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+        if read_sha256 and study.source_sha256 != read_sha256:
+            raise FileChanged("Somebody else has changed the file since you opened it; nothing was saved.")
+        if only_unlocked and study.locked_at is not None:
+            raise FileLocked("The first main stage was opened meanwhile, which locks the file; nothing was saved.")
         proposal = propose(study, text=text, source_name=source_name, by=by)
         if proposal.changes_nothing:
             raise StateRefused(f"{source_name}: this is the file that the study has already; nothing changes")

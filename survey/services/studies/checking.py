@@ -24,6 +24,7 @@ from survey.services.plans.drafting import recipe_of, slots_by_role
 from survey.services.sittings import attention, timing
 from survey.study_file import StageConfig, StudyConfig, StudyFileError
 
+from . import sizing
 from .creating import checked_study
 
 PLATFORM_FEE = 1 / 3  # A share of the reward, as panels commonly take; `--fee` sets the fee of your panel.
@@ -119,6 +120,8 @@ class StudyCheck:
     attention_checks: int = 0
     stages: list[StageFacts] = field(default_factory=list)
     pools: list[PoolOutlook] = field(default_factory=list)
+    sizes: list[str] = field(default_factory=list)
+    """The largest sizes that fit the bank, stage by stage, in words."""
 
     @property
     def has_problems(self) -> bool:
@@ -128,18 +131,35 @@ class StudyCheck:
         return {"ok": not self.has_problems, **asdict(self)}
 
 
-def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE, pools: bool = False) -> StudyCheck:
+def check_study(
+    *,
+    text: str,
+    source_name: str,
+    fee: float = PLATFORM_FEE,
+    pools: bool = False,
+    sizes: bool = False,
+    reader: Any = None,
+    instead_of: Study | None = None,
+) -> StudyCheck:
     """Check a whole study file.
 
     Args:
         fee: what the panel takes, as a share of the rewards.
         pools: simulate for some seconds what larger pools would find.
+        sizes: try which sizes fit the bank at most.
+        reader: the user whose file it is: studies and banks that they may not see are not there. None: a command.
+        instead_of: the stored study whose file this one is to replace; without it the one that has the same slug.
     """
     found = StudyCheck(source_name)
     try:
         config = study_file.parse(text)
     except StudyFileError as exc:
-        found.findings = [Finding("problem", one.field, one.message, one.line) for one in exc.problems]
+        problems = [*exc.problems]
+        try:
+            checked_study(text=text, source_name="", instead_of=instead_of, reader=reader)
+        except FileErrors as all_of_them:
+            problems = [*all_of_them.problems]
+        found.findings = [Finding("problem", one.field, one.message, one.line) for one in problems]
         return found
     found.slug, found.languages = config.slug, list(config.languages)
     found.minutes, found.attention_checks = config.expected_minutes, len(config.sitting.attention_checks)
@@ -147,30 +167,44 @@ def check_study(*, text: str, source_name: str, fee: float = PLATFORM_FEE, pools
     found.retention_until = until.isoformat() if until else ""
     found.codes = {outcome: getattr(config.panel.codes, outcome) for outcome in _outcomes(config)}
     found.pay, found.cost = _pay(config), _cost(config, fee)
-    found.findings += _of_the_file(found, text, source_name, config)
+    existing = instead_of or _stored(config.slug, reader)
+    found.findings += _of_the_file(found, text, source_name, config, existing, reader)
     found.findings += _of_the_stages(found, config)
     found.findings += _of_the_data(config)
     found.findings += _of_the_money(found, config)
     found.findings += _of_ethics(config)
     found.findings += [Finding("remark", note.field, note.message) for note in attention.remarks(config)]
-    if pools and not found.has_problems and found.bank:
-        existing = Study.objects.filter(slug=config.slug).first()
-        made = checked_study(text=text, source_name=source_name, instead_of=existing)
-        found.pools = [*instruments.of_study(made).larger_pools(filtered_questions(made))]
+    if (pools or sizes) and not found.has_problems and found.bank:
+        made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
+        questions = filtered_questions(made)
+        if pools:
+            found.pools = [*instruments.of_study(made).larger_pools(questions)]
+        if sizes:
+            limits = (sizing.limits_of(made, questions, index) for index in range(1, len(config.stages) + 1))
+            found.sizes = [*dict.fromkeys(one for one in limits if one)]
     return found
 
 
-def _of_the_file(found: StudyCheck, text: str, source_name: str, config: StudyConfig) -> Iterator[Finding]:
+def _stored(slug: str, reader: Any) -> Study | None:
+    """The study that has the slug, for a command. A reader makes a new study, which the slug may stand against."""
+    return Study.objects.filter(slug=slug).first() if reader is None else None
+
+
+def _of_the_file(
+    found: StudyCheck, text: str, source_name: str, config: StudyConfig, existing: Study | None, reader: Any
+) -> Iterator[Finding]:
     """What creating the study would refuse. A missing bank stops the study, but the file is still checked."""
     try:
         found.bank = str(find_bank(config.bank))
     except NotFound as exc:
-        yield Finding("remark", "bank", f"{exc.message}; what needs its questions was not checked")
-    existing = Study.objects.filter(slug=config.slug).first()
-    if existing is not None:
+        if reader is None:
+            yield Finding("remark", "bank", f"{exc.message}; what needs its questions was not checked")
+        else:
+            found.bank = config.bank
+    if existing is not None and reader is None:
         yield Finding("remark", "slug", "a study of this name is there: checked as its next file (amend_study)")
     try:
-        checked_study(text=text, source_name=source_name, instead_of=existing)
+        checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
     except FileErrors as exc:
         for problem in exc.problems:
             if problem.field != "bank" or found.bank:

@@ -27,24 +27,30 @@ from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
 from survey.services.plans.candidates import drawable_questions
 from survey.services.plans.drafting import instrument_of_file
-from survey.services.plans.planning import check_designs, drawing_problem, try_stage
+from survey.services.plans.planning import design_problems, drawing_problem, try_stage
 from survey.services.sittings import attention, practice
 from survey.study_file import Note, Place, PredictorChoice, StudyConfig, StudyFileError, WrongKey
 
+from . import sizing
+
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # Without I, L, O, 0 and 1: people type codes from a screen.
 CODE_LENGTH = 10
+TAKE_ANOTHER_SEED = "or take another seed"
 TRIED = 20  # candidates that predictors are tried on when a study is created
 
 Reporter = Callable[[Place, str], None]
 
 
-def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command") -> Study:
+def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command", reader: Any = None) -> Study:
     """Create a study, its stages (draft) and its completion codes from a study file's text.
+
+    Args:
+        reader: the user whose file it is: studies and banks that they may not see are not there. None: a command.
 
     Raises:
         FileErrors: lists every problem with its line; nothing is written.
     """
-    study = checked_study(text=text, source_name=source_name)
+    study = checked_study(text=text, source_name=source_name, reader=reader)
     config = study.config
     study.created_by = by if getattr(by, "is_authenticated", False) else None
     try:
@@ -67,20 +73,38 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
     Raises:
         FileErrors: with every problem and its line.
     """
-    try:
-        config = study_file.parse(text)
-    except StudyFileError as exc:
-        raise exc.in_file(source_name) from exc
     found: list[Problem] = []
 
     def report(place: Place, message: str) -> None:
         found.append(study_file.problem_at(text, place, message, file=source_name))
 
+    try:
+        config = study_file.parse(text)
+    except StudyFileError as exc:
+        found += exc.in_file(source_name).problems
+        if exc.mended is not None:
+            _check_the_rest(exc.mended, text, report, instead_of, reader)
+        raise FileErrors(study_file.by_line(found)) from exc
     _check_names(config, report, instead_of, reader)
     study = None if found and reader is not None else _checked(config, text, report, instead_of)
     if found or study is None:
         raise FileErrors(study_file.by_line(found))
     return study
+
+
+def _check_the_rest(
+    mended: study_file.Mended, text: str, report: Reporter, instead_of: Study | None, reader: Any
+) -> None:
+    """What else is wrong with a file whose schema is broken somewhere: all of it is told at once."""
+    known: list[tuple[Place, str]] = []
+    _check_names(mended.config, lambda place, message: known.append((place, message)), instead_of, reader)
+    if not (known and reader is not None):
+        sizes = not mended.touches("stages", "sitting", "roles", "candidates", "questions", "instrument", "conditions")
+        collect = lambda place, message: known.append((place, message))  # noqa: E731
+        _checked(mended.config, text, collect, instead_of, sizes=sizes)
+    for place, message in known:
+        if not any(place[: len(left_out)] == left_out or left_out[:1] == place[:1] for left_out in mended.left_out):
+            report(place, message)
 
 
 def remarks_on(study: Study) -> Sequence[Note]:
@@ -117,15 +141,20 @@ def _check_names(config: StudyConfig, report: Reporter, instead_of: Study | None
         own = banks.filter(name=name, version=int(version)) if version.isdecimal() else banks.filter(name=name)
         newest = Bank.objects.filter(name=name).order_by("-version").values_list("pk", flat=True).first() or 0
         if not (own.exists() if version else own.filter(pk=newest).exists()):
-            report(("bank",), f"there is no bank {config.bank!r} among those of your studies")
+            names = sorted(set(banks.values_list("name", flat=True)))
+            seen = study_file.with_hint(name, names, ", ".join(names[:10]) or "none yet")
+            report(("bank",), f"there is no bank {config.bank!r} among those that you see: {seen}")
     known = {*studies.filter(slug__in=config.panel.exclude_people_of).values_list("slug", flat=True), *before}
     for slug in config.panel.exclude_people_of:
         if slug not in known:
             report(("panel", "exclude_people_of"), f"there is no study {slug!r} here whose people could be left out")
 
 
-def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study | None) -> Study | None:
-    """The study as it would be stored. Reports problems that the schema cannot find."""
+def _checked(
+    config: StudyConfig, text: str, report: Reporter, instead_of: Study | None, *, sizes: bool = True
+) -> Study | None:
+    """The study as it would be stored. Reports problems that the schema cannot find; with `sizes`, also what does not
+    fit the bank."""
     if instead_of is None and Study.objects.filter(slug=config.slug).exists():
         report(("slug",), _taken(config.slug))
     if instead_of is not None and config.slug != instead_of.slug:
@@ -152,6 +181,8 @@ def _checked(config: StudyConfig, text: str, report: Reporter, instead_of: Study
         is_blind=config.blind,
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
+    if not sizes:
+        return study
     planned = [] if instead_of is None else instead_of.stages.exclude(state=Stage.State.DRAFT)
     _check_questions(study, report, planned={stage.index for stage in planned})
     return study
@@ -205,10 +236,14 @@ def _options_are_sound(
         return True
     except ValidationError as exc:
         for error in exc.errors(include_url=False):
-            known = ", ".join(sorted(model.model_fields)) or "none"
             unknown = error["type"] == "extra_forbidden"
-            message = f"unknown option; {name} has: {known}" if unknown else error["msg"].removeprefix("Value error, ")
             place = error["loc"]
+            if unknown:
+                message = study_file.unknown_key(
+                    str(place[-1]), model.model_fields, what="option", where=f"{name} has:"
+                )
+            else:
+                message = study_file.in_our_words(error) or error["msg"].removeprefix("Value error, ")
             cause = error.get("ctx", {}).get("error")
             if isinstance(cause, WrongKey):  # If two options must agree, the message names the one to change.
                 place, message = (*place, *cause.place), cause.message
@@ -281,7 +316,8 @@ def _check_choice(
     wanted: PredictorChoice, place: Place, instrument: instruments.Instrument | None, report: Reporter
 ) -> None:
     if wanted.name not in predictor_names():
-        report((*place, "name"), f"no predictor is called {wanted.name!r}; there are: {', '.join(predictor_names())}")
+        listed = study_file.with_hint(wanted.name, predictor_names(), f"there are: {', '.join(predictor_names())}")
+        report((*place, "name"), f"no predictor is called {wanted.name!r}; {listed}")
         return
     learning = instrument.learning if instrument is not None else None
     if instrument is not None and learning is not None and learning.reads != "pairs" and reads(wanted.name) == "pairs":
@@ -293,7 +329,8 @@ def _check_choice(
     known = default_params(wanted.name)
     for name in wanted.params:
         if name not in known:
-            report((*place, "params", name), f"unknown; {wanted.name} has: {', '.join(known) or 'none'}")
+            message = study_file.unknown_key(name, known, what="", where=f"{wanted.name} has:")
+            report((*place, "params", name), message)
     for name in known.keys() & wanted.params.keys():
         try:
             settings_of(wanted.name, {name: wanted.params[name]})
@@ -306,7 +343,8 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))
     strangers = [name for name in config.questions.tasks if name not in known_tasks]
     if strangers:
-        report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: check the names")
+        hint = study_file.with_hint(strangers[0], known_tasks, "check the names")
+        report(("questions", "tasks"), f"{study.bank} has no task called {', '.join(strangers[:5])}: {hint}")
         return
     problems = [
         *option_problems(study, instrument),
@@ -325,13 +363,13 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
         return
     if any(drawing_problem(config, index=stage.index, instrument=instrument) for stage in stages):
         return  # Report it at the stage's design.
-    try:
-        check_designs(config, universe_size=instrument.universe_size(questions), instrument=instrument)
-    except PlanRefused as exc:
-        report(("stages",), exc.message)
-        return
-    _check_booklets([stage for stage in stages if stage.index not in planned], questions, report)
-    _check_numbers(study, questions, report)
+    undrawable = dict(design_problems(config, universe_size=instrument.universe_size(questions), instrument=instrument))
+    for index, message in undrawable.items():
+        report(("stages",), _with_limits(message, study, questions, index))
+    left = [stage for stage in stages if stage.index not in planned and stage.index not in undrawable]
+    _check_booklets(left, questions, report)
+    if not undrawable:
+        _check_numbers(study, questions, report)
 
 
 def _check_booklets(stages: list[Stage], questions: list[Question], report: Reporter) -> None:
@@ -343,8 +381,19 @@ def _check_booklets(stages: list[Stage], questions: list[Question], report: Repo
         except PlanRefused as exc:
             report(
                 ("stages", stage.index - 1),
-                f"{len(questions)} questions do not fill its booklets: {exc.message}, or take another seed",
+                _with_limits(
+                    f"{len(questions)} questions do not fill its booklets: {exc.message}, {TAKE_ANOTHER_SEED}",
+                    stage.study,
+                    questions,
+                    stage.index,
+                ),
             )
+
+
+def _with_limits(message: str, study: Study, questions: Sequence[Question], index: int) -> str:
+    """The message, and the sizes that would fit."""
+    limits = sizing.limits_of(study, questions, index)
+    return f"{message}. {limits}" if limits else message
 
 
 def _check_numbers(study: Study, questions: list[Question], report: Reporter) -> None:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from survey.instruments.belief_update.models import Belief, Pair, TargetAnswer
+from survey.instruments.belief_update.models import Belief, Explanation, Pair, ReasonCode, TargetAnswer
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
     Alert,
@@ -166,6 +166,11 @@ def double(row: models.Model, **values: Any) -> None:
         field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key
     }
     type(row)._default_manager.create(**{**fields, **values})
+
+
+def code_reason(w: World, coder: str, code: str) -> None:
+    explanation, _is_new = Explanation.objects.get_or_create(response=w.a(Response), defaults={"text": "It is luck."})
+    ReasonCode.objects.create(explanation=explanation, coder=coder, code=code)
 
 
 def two_parts(w: World) -> None:
@@ -330,6 +335,8 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "target_answer_confidence_at_most_100": lambda w: TargetAnswer.objects.create(
         response=w.a(Response), text="A", correct=False, confidence=101
     ),
+    "one_code_a_coder_and_reason": lambda w: [code_reason(w, "ann", "luck") for _ in range(2)],
+    "reason_code_not_empty": lambda w: code_reason(w, "ann", ""),
     "screen_timing_once_a_step": lambda w: double(w.a(ScreenTiming)),
     "unfinished_screen_number_once_a_step": lambda w: double(w.a(UnfinishedScreen)),
     "unfinished_screens_a_step_limited": lambda w: double(w.a(UnfinishedScreen), number=6),

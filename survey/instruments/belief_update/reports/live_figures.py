@@ -319,7 +319,7 @@ def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
     )
     words = "; ".join(f"stage {row[0]}: {row[4]:.2f}" for row in rows)
     line = Line("the study's design", points, ends if len(ends) == len(points) else ())
-    title = "Changes found, against a uniform draw"
+    title = "Lift by stage"
     return LiveFigure(table, (_picture("lift", title, axes, [line], words),) if rows else ())
 
 
@@ -382,7 +382,7 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
         Table(
             "reliability", "Reliability of the predictor", RELIABILITY, rows, note, [_judged_layout(rows, "predicted")]
         ),
-        (_picture("reliability", "Reliability of the predictor", axes, lines, words),),
+        (_picture("reliability", "Predicted and observed changes", axes, lines, words),),
     )
     rows = [
         [place, one["n"], one["rank"], one["observed"], *one["interval"]] for place, one in enumerate(ranks, start=1)
@@ -397,7 +397,7 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
     note = "The same answers, in points of about equal weight by rising prediction."
     yield LiveFigure(
         Table("rank_curve", "Changes by the rank of the prediction", RANKS, rows, note, [_judged_layout(rows, "rank")]),
-        (_picture("rank_curve", "Changes by the rank of the prediction", axes, [line], words),),
+        (_picture("rank_curve", "Rank curve", axes, [line], words),),
     )
 
 

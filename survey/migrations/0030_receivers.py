@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0028_live'),
+        ('survey', '0029_studio'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,215 @@
+"""The pages that make a bank of a file: send it, look at how it is read, confirm."""
+
+import re
+from pathlib import PurePath
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+
+from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.read_only_admin import ReadOnlyAdmin
+from survey.services.banks import columns, tables, uploads
+from survey.services.banks.columns import ColumnChoice
+from survey.services.banks.tables import Reading
+from survey.services.base import rights
+
+ROWS_SHOWN = 8
+PROBLEMS_SHOWN = 20
+CELL = 300  # characters
+COLUMN_HELP = {
+    "id": "Each question's own id; it never changes.",
+    "source": "The task or subject that the question belongs to.",
+    "question": "The text that people read.",
+    "answer": "The key. It may be empty.",
+    "domain": "The task's field; one for each task.",
+    "reason": "Why the key is right.",
+}
+
+
+class SendForm(forms.Form):
+    file = forms.FileField(
+        label="File",
+        help_text="CSV with commas, semicolons or tabs, or Excel (.xlsx). Any usual encoding. At most 19 MB.",
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.xlsx", "data-largest": str(tables.LARGEST_FILE)}),
+    )
+
+
+class LookForm(forms.Form):
+    """How the file is read, and which column is what."""
+
+    bank = forms.CharField(
+        max_length=80,
+        label="Name of the bank",
+        help_text="Letters, digits, - and _. The same name again makes its next version.",
+    )
+    numbered = forms.BooleanField(required=False, label="Make the ids from the rows' order")
+    task = forms.CharField(required=False, max_length=120, label="One task for all questions")
+    encoding = forms.ChoiceField(required=False, label="Encoding")
+    delimiter = forms.ChoiceField(required=False, label="Fields are separated by")
+    sheet = forms.ChoiceField(required=False, label="Sheet")
+
+    def __init__(self, data: Any, *, proposal: uploads.BankProposal, **options: Any) -> None:
+        super().__init__(data, **options)
+        table = proposal.table
+        for name in columns.COLUMNS:
+            choices = [("", "–"), *((column, column[:80]) for column in dict.fromkeys(table.header) if column)]
+            self.fields[f"column_{name}"] = forms.ChoiceField(
+                choices=choices, required=False, label=name, help_text=COLUMN_HELP[name]
+            )
+        if table.sheets:
+            self._choices("sheet", [(name, name) for name in table.sheets])
+            del self.fields["encoding"], self.fields["delimiter"]
+        else:
+            del self.fields["sheet"]
+            self._choices("encoding", list(tables.ENCODINGS.items()))
+            known = dict(tables.DELIMITERS)
+            known.setdefault(table.reading.delimiter, table.reading.delimiter)
+            self._choices("delimiter", list(known.items()))
+
+    def _choices(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field: Any = self.fields[name]
+        field.choices = choices
+
+    @property
+    def column_fields(self) -> list[Any]:
+        return [self[f"column_{name}"] for name in columns.COLUMNS]
+
+    @property
+    def other_fields(self) -> list[Any]:
+        return [self[name] for name in self.fields if not name.startswith("column_") and name != "bank"]
+
+
+class BankUploadPages(ReadOnlyAdmin):
+    """Mixed into the banks' admin."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return rights.may_make_banks(request.user)
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [path("upload/<int:pk>/", wrap(self.look_view), name="survey_bank_look"), *super().get_urls()]
+
+    def _bank_page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+        return TemplateResponse(
+            request,
+            f"admin/survey/bank/{template}",
+            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
+        )
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Takes the file. Nothing but the file is kept, for an hour."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        posted = request.method == "POST"
+        form = SendForm(request.POST if posted else None, request.FILES if posted else None)
+        problems: list[str] = []
+        if posted and form.is_valid():
+            sent = form.cleaned_data["file"]
+            if sent.size > tables.LARGEST_FILE:
+                problems = [f"{sent.name}: file: {tables.too_large(sent.size)}"]
+            else:
+                try:
+                    kept = uploads.keep(user=request.user, name=sent.name, content=sent.read(), now=timezone.now())
+                    return HttpResponseRedirect(reverse("admin:survey_bank_look", args=[kept.pk]))
+                except FileErrors as exc:
+                    problems = shown(exc.problems)
+        return self._bank_page(request, "send.html", title="New bank", form=form, problems=problems)
+
+    def look_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Shows how the file is read and what is wrong or stands in it twice; stores it once that has been seen."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        try:
+            kept = uploads.find(pk, user=request.user, now=timezone.now())
+        except NotFound as exc:
+            raise Http404(exc.message) from exc
+        if "discard" in request.POST:
+            uploads.forget(kept)
+            messages.success(request, "The file was deleted; nothing was stored.")
+            return HttpResponseRedirect(reverse("admin:survey_bank_add"))
+        content, wrong = bytes(kept.content), []
+        reading, choice = _reading(request.POST), _choice(request.POST)
+        try:
+            proposal = uploads.propose(content, kept.name, reading=reading, choice=choice)
+            if choice and not set(choice.columns.values()) <= set(proposal.table.header):
+                wrong = ["Read in this way the file has other columns. Look at the choice below."]
+                proposal = uploads.propose(content, kept.name, reading=reading)
+        except FileErrors as exc:  # The reading that was chosen does not fit; the one that was found does.
+            wrong = shown(exc.problems)
+            proposal = uploads.propose(content, kept.name)
+        initial = _initial(proposal, kept.name)
+        posted = request.POST if request.method == "POST" and not wrong else None
+        if wrong:  # The page shows what `proposal` holds, and so do its fields.
+            initial["bank"] = request.POST.get("bank", "")
+        form = LookForm(posted, proposal=proposal, initial=initial)
+        if form.is_valid():
+            try:
+                uploads.refuse_name(form.cleaned_data["bank"], request.user)
+                was_seen = request.POST.get("seen") == proposal.seen
+                if "store" in request.POST and was_seen and not proposal.problems:
+                    bank = uploads.store(proposal, bank_name=form.cleaned_data["bank"], by=request.user)
+                    uploads.forget(kept)
+                    messages.success(request, f"Stored {bank.question_count:,} questions as {bank}.")
+                    return HttpResponseRedirect(reverse("admin:survey_bank_change", args=[bank.pk]))
+                if "store" in request.POST and not was_seen:
+                    wrong = ["What you chose changes what would be stored. Look at it again, then store it."]
+            except HunchError as exc:
+                form.add_error("bank", exc.message.removeprefix("bank: "))
+        return self._bank_page(
+            request,
+            "look.html",
+            title=f"New bank from {kept.name}",
+            kept=kept,
+            form=form,
+            proposal=proposal,
+            wrong=wrong,
+            problems=shown(proposal.problems),
+            rows=[(line, [_cell(value) for value in values]) for line, values in proposal.table.rows[:ROWS_SHOWN]],
+        )
+
+
+def shown(problems: Any) -> list[str]:
+    """The first problems as lines, and how many more there are."""
+    return FileErrors(problems, shown=PROBLEMS_SHOWN).lines if problems else []
+
+
+def _reading(posted: Any) -> Reading | None:
+    given = {name: posted.get(name, "") for name in ("encoding", "delimiter", "sheet")}
+    return Reading(**given) if any(given.values()) else None
+
+
+def _choice(posted: Any) -> ColumnChoice | None:
+    if not any(name.startswith("column_") for name in posted):
+        return None
+    chosen = {name: posted.get(f"column_{name}", "") for name in columns.COLUMNS}
+    return ColumnChoice(
+        {name: column for name, column in chosen.items() if column},
+        numbered=bool(posted.get("numbered")),
+        task=posted.get("task", "").strip(),
+    )
+
+
+def _initial(proposal: uploads.BankProposal, name: str) -> dict[str, Any]:
+    reading = proposal.table.reading
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(name).stem).strip("-")[:80]
+    return {
+        "bank": stem or "questions",
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+        "sheet": reading.sheet,
+        "numbered": proposal.choice.numbered,
+        "task": proposal.choice.task,
+        **{f"column_{column}": given for column, given in proposal.choice.columns.items()},
+    }
+
+
+def _cell(value: str) -> str:
+    return value if len(value) <= CELL else f"{value[: CELL - 1]}…"

@@ -1,0 +1,251 @@
+"""The pages that make a study: from a template, a file, a form or another study. All of them lead to the text of a
+study file, and only that text becomes a study.
+"""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+
+from survey import study_file
+from survey.contracts import panels
+from survey.exceptions import HunchError
+from survey.models import Bank, Study
+from survey.services.banks.importing import load_starter_bank
+from survey.services.base import rights
+from survey.services.base.rights import STARTER_BANK, Right
+from survey.services.studies import archiving, creating, file_texts
+
+from .study_file import NEW, StudyFilePages, TextForm, checked_by
+
+
+class PartsForm(forms.Form):
+    """What most people change of a study file. `file_texts` reads it from the text and writes it back."""
+
+    slug = forms.CharField(max_length=80, help_text="In the study's address: small letters, digits and hyphens.")
+    title = forms.CharField(max_length=200)
+    bank = forms.CharField(max_length=100, help_text="NAME for its newest version, NAME@VERSION for another one.")
+    welcome = forms.CharField(
+        required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}), label="Words on the first page"
+    )
+    contact = forms.CharField(required=False, max_length=300, help_text="Whom people can write to.")
+    minutes = forms.IntegerField(required=False, min_value=1, max_value=600, label="Minutes that a sitting takes")
+    items = forms.IntegerField(required=False, min_value=1, max_value=200, label="Items of a sitting")
+    stages = forms.CharField(
+        max_length=300, label="Sittings of each stage", help_text="A number for each stage: 20, 60, 60."
+    )
+    pilot = forms.IntegerField(
+        required=False, min_value=1, max_value=100_000, label="Sittings of a pilot", help_text="Empty: no pilot."
+    )
+    panel_kind = forms.ChoiceField(required=False, label="Where people come from")
+    currency = forms.ChoiceField(required=False, choices=[("", "–"), ("USD", "USD"), ("GBP", "GBP")])
+    reward = forms.IntegerField(
+        required=False, min_value=1, max_value=100_000, help_text="In cents or pence for a whole sitting: 250 is 2.50."
+    )
+    places = forms.IntegerField(required=False, min_value=1, max_value=100_000, label="Places of a posting")
+    spending_cap = forms.IntegerField(
+        required=False, min_value=0, max_value=100_000_000, help_text="In cents or pence: more is never spent."
+    )
+    completion_url = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Address at the panel",
+        help_text="Where people go at the end, with {code}.",
+    )
+    retention_until = forms.DateField(
+        required=False,
+        label="Personal data is kept until",
+        help_text="YEAR-MONTH-DAY. No stage opens without it.",
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+        input_formats=["%Y-%m-%d"],
+    )
+    conditions = forms.CharField(
+        required=False,
+        max_length=4000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="One factor on a line: framing: plain, warm. What a level changes stands in the file.",
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field: Any = self.fields["panel_kind"]
+        field.choices = [("", "–"), *((name, name) for name in sorted(panels.names()))]
+
+    def clean_stages(self) -> str:
+        try:
+            file_texts.sizes_of(self.cleaned_data["stages"])
+        except ValueError as exc:
+            raise forms.ValidationError("Write a number for each stage, such as 20, 60, 60.") from exc
+        return str(self.cleaned_data["stages"])
+
+    def clean_conditions(self) -> str:
+        try:
+            file_texts.factors_of(self.cleaned_data["conditions"])
+        except ValueError as exc:
+            raise forms.ValidationError(str(exc)) from exc
+        return str(self.cleaned_data["conditions"])
+
+
+class SendFileForm(forms.Form):
+    file = forms.FileField(label="Study file", widget=forms.FileInput(attrs={"accept": ".toml,.txt"}))
+
+
+class StudyMakingPages(StudyFilePages):
+    """Mixed into the study's admin."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return rights.may_make_studies(request.user)
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("check-file/", wrap(self.check_view), name="survey_study_check"),
+            path("<int:pk>/duplicate/", wrap(self.duplicate_view), name="survey_study_duplicate"),
+            path("<int:pk>/archive/", wrap(self.archive_view), name="survey_study_archive"),
+            *super().get_urls(),
+        ]
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """A choice of beginnings; then the text, which is checked and becomes a study."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        posted = request.POST
+        if request.method != "POST":
+            return self._beginnings(request)
+        try:
+            if "template" in posted:
+                text = file_texts.with_fitting_seed(self._template(posted["template"]), reader=request.user)
+                return self._editor(request, text=text)
+            if "send" in posted:
+                return self._sent(request)
+        except HunchError as exc:
+            return self._beginnings(request, problems=exc.message.splitlines())
+        form = TextForm(posted)
+        if not form.is_valid():
+            return self._editor(request, form=form)
+        text = form.cleaned_data["text"]
+        if "parts" in posted or "apply" in posted:
+            return self._parts(request, text)
+        if "create" in posted:
+            try:
+                made = creating.create_study(
+                    text=text, source_name=NEW, by=request.user, via="admin", reader=request.user
+                )
+            except HunchError:
+                return self._editor(request, form=form)  # The findings say why.
+            messages.success(request, f"The study {made.slug} is made. Its first stage is not open yet.")
+            for remark in creating.remarks_on(made):
+                messages.info(request, str(remark))
+            return HttpResponseRedirect(reverse("admin:survey_study_change", args=[made.pk]))
+        return self._editor(request, form=form)
+
+    def _beginnings(self, request: HttpRequest, *, problems: list[str] | None = None) -> HttpResponse:
+        return self._page(
+            request,
+            "new.html",
+            title="New study",
+            templates=file_texts.STARTING_FILES,
+            form=SendFileForm(),
+            problems=problems or [],
+            studies=self.visible_to(request.user, Study.objects.order_by("slug")).only("pk", "slug", "title"),
+        )
+
+    @staticmethod
+    def _template(name: str) -> str:
+        text = file_texts.starting_text(name)
+        if file_texts.values_of(text)["bank"] == STARTER_BANK and not Bank.objects.filter(name=STARTER_BANK).exists():
+            load_starter_bank(via="admin")
+        return text
+
+    def _sent(self, request: HttpRequest) -> HttpResponse:
+        form = SendFileForm(request.POST, request.FILES)
+        if not form.is_valid():
+            return self._beginnings(request, problems=["Choose a file that is not empty."])
+        sent = form.cleaned_data["file"]
+        if sent.size > study_file.LONGEST_FILE:
+            return self._beginnings(request, problems=[f"{sent.name}: file: {study_file.too_large(sent.size)}"])
+        try:
+            text = sent.read().decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            return self._beginnings(request, problems=[f"{sent.name}: file: is not UTF-8 text: save it as UTF-8"])
+        if "\0" in text:
+            return self._beginnings(request, problems=[f"{sent.name}: file: is no text: send a TOML file"])
+        return self._editor(request, text=text)
+
+    def _editor(self, request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
+        form = form or TextForm(initial={"text": text})
+        given = form.cleaned_data["text"] if form.is_bound and form.is_valid() else text
+        return self._page(
+            request,
+            "text.html",
+            title="New study",
+            form=form,
+            check=checked_by(request.user, given) if given else None,
+            button="Make the study",
+        )
+
+    def _parts(self, request: HttpRequest, text: str) -> HttpResponse:
+        """The form of the text, and back to the text."""
+        try:
+            initial = file_texts.values_of(text)
+        except file_texts.NotWritable as exc:
+            messages.error(request, exc.message)
+            return self._editor(request, form=TextForm(request.POST))
+        form = PartsForm(request.POST if "apply" in request.POST else None, initial=initial)
+        if form.is_valid():
+            try:
+                return self._editor(request, text=file_texts.changed(text, form.cleaned_data))
+            except file_texts.NotWritable as exc:
+                form.add_error(None, exc.message)
+        banks = rights.visible_banks(request.user).order_by("name", "-version")
+        return self._page(request, "parts.html", title="New study", form=form, text=text, banks=banks)
+
+    def check_view(self, request: HttpRequest) -> HttpResponse:
+        """What the checker finds in a text, as a part of a page. The editor asks while somebody types."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        study = None
+        if (key := request.POST.get("study", "")).isdecimal():
+            study = self.editable(request, int(key))
+        elif not self.has_add_permission(request):
+            raise PermissionDenied
+        form = TextForm(request.POST)
+        check = checked_by(request.user, form.cleaned_data["text"], study) if form.is_valid() else None
+        return render(request, "admin/survey/study/findings.html", {"check": check})
+
+    def duplicate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The file of a study, with a slug and a seed of its own, as the beginning of another one."""
+        study = self._study(request, pk)
+        self.require_file(request, study)
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            text = file_texts.with_fitting_seed(file_texts.copied_text(study), reader=request.user)
+        except file_texts.NotWritable:
+            text = study.source_text
+        return self._editor(request, text=text)
+
+    def archive_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """GET asks first, POST archives the study or brings it back."""
+        study = self._study(request, pk, Right.EDIT)
+        if request.method == "POST":
+            try:
+                if study.archived_at is None:
+                    archiving.archive(study, by=request.user, via="admin")
+                    messages.success(request, f"{study.slug} is archived. The list of archived studies has it.")
+                else:
+                    archiving.bring_back(study, by=request.user, via="admin")
+                    messages.success(request, f"{study.slug} is back in the list of studies.")
+            except HunchError as exc:
+                messages.error(request, f"Not archived: {exc.message}")
+            return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
+        what = "Archive" if study.archived_at is None else "Bring back"
+        return self._page(request, "archive.html", title=f"{what} {study.slug}?", study=study, what=what)

@@ -1,0 +1,103 @@
+"""Questions of a table that stand in it twice, or nearly: shown before anything is stored.
+
+The work is bounded for any size of bank. Two texts are compared only where they share one of their rarest words; texts
+that differ in a number are different questions.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from survey.models.question import plain_text
+
+from .importing import QuestionRow
+
+RAREST = 4  # words of a question that it is looked up by
+MOST_WITH_A_WORD = 60  # questions; a word that more of them have says little
+MOST_COMPARED = 200_000  # pairs of texts
+LONGEST_COMPARED = 2000  # characters of each text
+NEAR = 90.0  # percent
+MOST_SHOWN = 50
+WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
+
+
+@dataclass(frozen=True)
+class AlikePair:
+    """Two rows with the same question, or with nearly the same. `percent` of their letters agree, in order."""
+
+    first: QuestionRow
+    second: QuestionRow
+    percent: int
+    same_answer: bool
+
+
+@dataclass(frozen=True)
+class Alike:
+    """`same`: one question under two ids. `near`: nearly one. `is_whole`: every pair that may be near was compared."""
+
+    same: Sequence[AlikePair]
+    near: Sequence[AlikePair]
+    same_count: int
+    near_count: int
+    is_whole: bool = True
+
+    @property
+    def count(self) -> int:
+        return self.same_count + self.near_count
+
+
+def alike(rows: Sequence[QuestionRow]) -> Alike:
+    """The pairs of rows whose texts are the same, up to case, spaces and marks, or nearly the same."""
+    words = [WORD.findall(plain_text(row.question).casefold()) for row in rows]
+    first_of: dict[tuple[str, ...], int] = {}
+    same = []
+    for place, found in enumerate(words):
+        first = first_of.setdefault(tuple(found), place)
+        if first != place and found:
+            same.append(_pair(rows[first], rows[place], 100))
+    compared, near, is_whole = 0, [], True
+    from rapidfuzz import fuzz  # Only banks need it.
+
+    places = sorted(first_of.values())
+    for first, second in _candidates(words, places):
+        if compared >= MOST_COMPARED:
+            is_whole = False
+            break
+        compared += 1
+        if _numbers(words[first]) != _numbers(words[second]):
+            continue
+        texts = (" ".join(words[place])[:LONGEST_COMPARED] for place in (first, second))
+        percent = fuzz.ratio(*texts, score_cutoff=NEAR)
+        if percent:
+            near.append(_pair(rows[first], rows[second], min(99, round(percent))))
+    near.sort(key=lambda pair: (-pair.percent, pair.first.line))
+    return Alike(same[:MOST_SHOWN], near[:MOST_SHOWN], len(same), len(near), is_whole)
+
+
+def _candidates(words: Sequence[Sequence[str]], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of places that share a rare word, each once, the nearest in length first where there are too many."""
+    in_how_many = Counter(word for place in places for word in set(words[place]))
+    with_word: dict[str, list[int]] = defaultdict(list)
+    for place in places:
+        rarest = sorted(set(words[place]), key=lambda word: (in_how_many[word], word))[:RAREST]
+        for word in rarest:
+            with_word[word].append(place)
+    seen: set[tuple[int, int]] = set()
+    for word in sorted(with_word, key=lambda word: (len(with_word[word]), word)):
+        held = with_word[word][:MOST_WITH_A_WORD]
+        for index, second in enumerate(held):
+            for first in held[:index]:
+                lengths = sorted((len(words[first]), len(words[second])))
+                if lengths[0] < 0.7 * lengths[1] or (first, second) in seen:
+                    continue
+                seen.add((first, second))
+                yield first, second
+
+
+def _numbers(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word[0].isdigit()]
+
+
+def _pair(first: QuestionRow, second: QuestionRow, percent: int) -> AlikePair:
+    return AlikePair(first, second, percent, first.answer.strip().casefold() == second.answer.strip().casefold())

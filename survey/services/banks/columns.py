@@ -1,0 +1,128 @@
+"""Which column of a table is what of a question: guessed by its name, or said by hand."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from survey.exceptions import FileErrors, HunchError, Problem
+
+from .importing import LONGEST, OPTIONAL_COLUMNS, REQUIRED_COLUMNS, QuestionRow
+from .tables import ReadTable
+
+COLUMNS = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
+# Other names that people give them, without spaces and marks.
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("questionid", "qid", "itemid", "nr", "no", "number", "nummer", "key_id", "frageid"),
+    "source": ("task", "subject", "category", "topic", "dataset", "aufgabe", "fach", "thema", "kategorie"),
+    "question": ("text", "prompt", "questiontext", "stem", "frage", "fragetext", "aufgabentext"),
+    "answer": ("key", "solution", "correct", "correctanswer", "rightanswer", "target", "antwort", "lösung", "loesung"),
+    "domain": ("field", "area", "gebiet", "bereich", "fachgebiet"),
+    "reason": ("explanation", "rationale", "why", "begründung", "begruendung", "erklärung"),
+}
+NUMBERED = "q{:05d}"
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What of a question each column of a file is. `numbered`: ids are made from the rows' order. `task`: the one task
+    of all questions, where no column says it."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    numbered: bool = False
+    task: str = ""
+
+
+def guessed(header: Sequence[str]) -> ColumnChoice:
+    """The columns by their names: exact ones first, then other names that people give them."""
+    found = {name: name for name in COLUMNS if header.count(name) == 1}
+    for name in COLUMNS:
+        if name in found:
+            continue
+        for given in header:
+            if given not in found.values() and header.count(given) == 1 and _plain(given) in (name, *OTHER_NAMES[name]):
+                found[name] = given
+                break
+    return ColumnChoice(found)
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def said(given: Sequence[str], *, numbered: bool = False, task: str = "") -> ColumnChoice | None:
+    """The choice that a command's options state, as `question=Frage`; None where they state nothing.
+
+    Raises:
+        HunchError: one is no such pair, or names what a question does not have.
+    """
+    columns = {}
+    for pair in given:
+        name, equals, column = pair.partition("=")
+        if not equals or name not in COLUMNS or not column:
+            raise HunchError(f"--column: {pair!r}: write NAME=COLUMN, with a name of {', '.join(COLUMNS)}")
+        columns[name] = column
+    return ColumnChoice(columns, numbered, task) if columns or numbered or task else None
+
+
+def problems_of(table: ReadTable, choice: ColumnChoice) -> list[Problem]:
+    """Why the choice does not make questions of the table: each at the header."""
+    found = []
+
+    def add(message: str, name: str = "header") -> None:
+        found.append(Problem(table.file, table.header_line, name, message))
+
+    for name, column in choice.columns.items():
+        if column not in table.header:
+            near = difflib.get_close_matches(column, table.header, 1)
+            add(f"has no column {column[:60]!r} for {name}" + (f": did you mean {near[0]!r}?" if near else ""))
+        elif table.header.count(column) > 1:
+            add(f"names the column {column[:60]!r} twice: keep one")
+    taken = list(choice.columns.values())
+    for column in dict.fromkeys(taken):
+        if taken.count(column) > 1:
+            names = " and ".join(name for name, chosen in choice.columns.items() if chosen == column)
+            add(f"the column {column[:60]!r} is chosen for {names}: choose one")
+    for name in REQUIRED_COLUMNS:
+        if name in choice.columns or (name == "id" and choice.numbered) or (name == "source" and choice.task.strip()):
+            continue
+        instead = {"id": ", or have the rows numbered", "source": ", or name one task for all questions"}.get(name, "")
+        add(f"no column is chosen for {name}: choose one{instead}")
+    if choice.numbered and "id" in choice.columns:
+        add("the ids come from a column and from the rows' order: choose one")
+    if choice.task and "source" in choice.columns:
+        add("the task comes from a column and is named for all: choose one")
+    if len(choice.task) > LONGEST["source"]:
+        add(f"the task's name has {len(choice.task)} characters; at most {LONGEST['source']}")
+    return found
+
+
+def questions(table: ReadTable, choice: ColumnChoice) -> Iterator[QuestionRow]:
+    """The rows as questions, texts as they stand.
+
+    Raises:
+        FileErrors: rows without the header's number of fields, or a choice that does not fit; with every problem.
+    """
+    problems = problems_of(table, choice)
+    width = len(table.header)
+    problems += [
+        Problem(
+            table.file,
+            line,
+            "row",
+            f"has {len(values)} fields and the header {width}: put texts that hold commas, quotes or line breaks in "
+            "quotes",
+        )
+        for line, values in table.rows
+        if len(values) != width
+    ]
+    if problems:
+        raise FileErrors(problems, shown=20)
+    places = {name: table.header.index(column) for name, column in choice.columns.items()}
+    for number, (line, values) in enumerate(table.rows, start=1):
+        texts: dict[str, Any] = {name: values[place] for name, place in places.items()}
+        if choice.numbered:
+            texts["id"] = NUMBERED.format(number)
+        if choice.task.strip():
+            texts["source"] = choice.task.strip()
+        yield QuestionRow(**{"domain": "", "reason": "", **texts}, file=table.file, line=line)

@@ -1,0 +1,162 @@
+"""A bank from a file that somebody sends: kept until it is confirmed, looked at, and then stored at once or not at all.
+
+The file is kept by its hash, for who sent it alone, for an hour. The same file sent twice is kept once.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import PurePath
+from typing import Any
+
+from django.db import transaction
+
+from survey.exceptions import FileErrors, HunchError, NotFound, Problem, StateRefused
+from survey.models import Bank, Upload
+
+from . import columns, tables
+from .alike import Alike, alike
+from .columns import ColumnChoice
+from .importing import BANK_NAME, Problems, QuestionRow, checked_rows, import_rows
+from .tables import Reading, ReadTable
+
+KEPT = timedelta(hours=1)
+MOST_KEPT = 3  # files of one person; the oldest go
+NO_SUCH_FILE = "This file is not here any more: it is kept for an hour, and for who sent it. Send it again."
+
+
+@transaction.atomic
+def keep(*, user: Any, name: str, content: bytes, now: datetime) -> Upload:
+    """Keep a file that can be read as a table.
+
+    Raises:
+        FileErrors: it is no table, or too large; nothing is kept.
+    """
+    shown = PurePath(name.replace("\\", "/")).name[:255] or "file"
+    tables.read(content, shown)
+    forget_old(now)
+    upload, _made = Upload.objects.update_or_create(
+        user=user,
+        sha256=hashlib.sha256(content).hexdigest(),
+        name=shown,
+        defaults={"content": content, "created_at": now, "expires_at": now + KEPT},
+    )
+    newest = Upload.objects.filter(user=user).order_by("-created_at", "-pk").values_list("pk", flat=True)[:MOST_KEPT]
+    Upload.objects.filter(user=user).exclude(pk__in=list(newest)).delete()
+    return upload
+
+
+def find(key: int, *, user: Any, now: datetime) -> Upload:
+    """
+    Raises:
+        NotFound: there is none, it is over, or somebody else sent it.
+    """
+    upload = Upload.objects.filter(pk=key, user=user, expires_at__gt=now).first()
+    if upload is None:
+        raise NotFound(NO_SUCH_FILE)
+    return upload
+
+
+def forget(upload: Upload) -> None:
+    upload.delete()
+
+
+def forget_old(now: datetime) -> int:
+    """Files that nobody confirmed in time; how many there were."""
+    return Upload.objects.filter(expires_at__lte=now).delete()[0]
+
+
+@dataclass(frozen=True)
+class BankProposal:
+    """What a file would become, with everything that is wrong or worth a look. Nothing is stored."""
+
+    table: ReadTable
+    choice: ColumnChoice
+    rows: Sequence[QuestionRow]
+    problems: Sequence[Problem]
+    alike: Alike | None
+
+    @property
+    def tasks(self) -> int:
+        return len({row.source for row in self.rows})
+
+    @property
+    def without_key(self) -> int:
+        return sum(not row.answer.strip() for row in self.rows)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Columns of the file that nothing is taken from."""
+        return [name for name in self.table.header if name and name not in self.choice.columns.values()]
+
+    @property
+    def seen(self) -> str:
+        """What was shown: a hash of how the file is read. Storing another reading than the shown one is refused."""
+        facts = [
+            asdict(self.table.reading),
+            dict(sorted(self.choice.columns.items())),
+            self.choice.numbered,
+            self.choice.task,
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def propose(
+    content: bytes, name: str, *, reading: Reading | None = None, choice: ColumnChoice | None = None
+) -> BankProposal:
+    """What the file would become.
+
+    Args:
+        choice: which column is what; None: by their names.
+
+    Raises:
+        FileErrors: it cannot be read as a table at all.
+    """
+    return proposal_of(tables.read(content, name, reading), choice)
+
+
+def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankProposal:
+    choice = columns.guessed(table.header) if choice is None else choice
+    try:
+        rows = list(columns.questions(table, choice))
+    except FileErrors as exc:
+        return BankProposal(table, choice, [], exc.problems, None)
+    problems = Problems()
+    rows = checked_rows(rows, problems)
+    if not rows:
+        problems.add(table.file, table.header_line, "file", "holds no question: add at least one row below the header")
+    return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
+
+
+@transaction.atomic
+def store(proposal: BankProposal, *, bank_name: str, by: Any = None, via: str = "admin") -> Bank:
+    """The proposal as the bank's next version.
+
+    Raises:
+        FileErrors: something is wrong with the file; nothing is written.
+        HunchError: the bank's name cannot be used.
+    """
+    refuse_name(bank_name, by)
+    problems = Problems()
+    problems.found += proposal.problems
+    return import_rows(proposal.rows, problems, bank_name=bank_name, source_file=proposal.table.file, by=by, via=via)
+
+
+def refuse_name(bank_name: str, by: Any) -> None:
+    """
+    Raises:
+        HunchError: it is no name.
+        StateRefused: somebody else made the bank of this name. Another version would be taken by their studies.
+    """
+    if not BANK_NAME.match(bank_name):
+        raise HunchError(f"bank: {bank_name[:100]!r} is not a name: use up to 80 letters, digits, - and _")
+    if by is None or by.is_superuser:
+        return
+    newest = Bank.objects.filter(name=bank_name).order_by("-version").first()
+    if newest is not None and newest.created_by_id != by.pk:
+        raise StateRefused(
+            f"bank: there is a bank {bank_name!r} of somebody else, and studies may follow its versions: choose "
+            "another name"
+        )

@@ -1,0 +1,399 @@
+"""Study files as texts: the ones that come with Hunch, a copy of another study's, and changes by a form. The file stays
+the truth: a form reads values from the text and writes them back, and everything else in it stays, comments too.
+"""
+
+import re
+import secrets
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from difflib import unified_diff
+from typing import Any
+
+from survey import study_file
+from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.models import Study
+from survey.places import STUDIES_DIR
+from survey.study_file import SEED_LIMIT
+
+from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
+
+SEEDS_TRIED = 12
+
+
+@dataclass(frozen=True)
+class StartingFile:
+    """A study file to begin with."""
+
+    name: str
+    title: str
+    says: str
+    file: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+STARTING_FILES = (
+    StartingFile(
+        "belief",
+        "Belief update, adaptive",
+        "Three small stages; a predictor learns from each and picks the pairs of the next. Runs on the starter bank.",
+        "demo.toml",
+    ),
+    StartingFile(
+        "pilot",
+        "With a pilot first",
+        "The same, with ten people before it who try the minutes and the instructions. Their answers count in nothing.",
+        "demo.toml",
+        {"slug": "with-a-pilot", "pilot": 10},
+    ),
+    StartingFile(
+        "lab",
+        "In a laboratory or a class",
+        "One stage; each person comes in by a link of their own, which is used up. No panel is needed.",
+        "demo.toml",
+        {"slug": "in-a-lab", "panel_kind": "links", "stages": "30"},
+    ),
+    StartingFile(
+        "answer-modes",
+        "What the belief item can do",
+        "Two ways to answer as a condition, reasons, own answers with confidence, practice, in English and German.",
+        "example-belief.toml",
+    ),
+    StartingFile(
+        "own-answers",
+        "People answer the questions themselves",
+        "15 people with 20 questions each, with confidence: how good are people at these tasks?",
+        "example-own-answers.toml",
+    ),
+    StartingFile(
+        "humans",
+        "What people expect of people",
+        "Half of the respondents read about AI systems or people, the other half only about AI systems.",
+        "example-humans.toml",
+    ),
+    StartingFile(
+        "prolific",
+        "With people from Prolific",
+        "Seven stages with pay, screening, conditions and checks. Needs a bank of your own and a Prolific account.",
+        "example-prolific.toml",
+    ),
+    StartingFile(
+        "paper",
+        "The paper's study, whole",
+        "Seven stages and the test stage of Vafa, Rambachan and Mullainathan (2024). Needs the paper's bank.",
+        "example-paper.toml",
+    ),
+)
+
+
+def starting_text(name: str) -> str:
+    """A starting file's text with a seed of its own, so that two studies from it do not draw alike.
+
+    Raises:
+        NotFound: there is no such file.
+    """
+    found = next((one for one in STARTING_FILES if one.name == name), None)
+    if found is None:
+        raise NotFound(f"there is no template {name!r}; there are: {', '.join(one.name for one in STARTING_FILES)}")
+    text = read_study_file(STUDIES_DIR / found.file)
+    slug = found.changes.get("slug") or values_of(text)["slug"]
+    return changed(text, {**found.changes, "slug": free_slug(slug), "seed": new_seed()})
+
+
+def with_fitting_seed(text: str, *, reader: Any = None) -> str:
+    """The text with another seed where its own does not fill the booklets, as happens with few questions. A text that
+    has other problems, or that no seed of some fits, is left as it is."""
+    tried = text
+    for _time in range(SEEDS_TRIED):
+        try:
+            checked_study(text=tried, source_name="", reader=reader)
+        except FileErrors as exc:
+            if not any(TAKE_ANOTHER_SEED in problem.message for problem in exc.problems):
+                return text
+            tried = changed(tried, {"seed": new_seed()})
+        else:
+            return tried
+    return text
+
+
+def copied_text(study: Study, slug: str = "") -> str:
+    """A study's file for another study: with a slug and a seed of its own."""
+    return changed(study.source_text, {"slug": slug or free_slug(study.slug), "seed": new_seed()})
+
+
+def new_seed() -> int:
+    return secrets.randbelow(min(SEED_LIMIT, 10**9))
+
+
+def free_slug(slug: str) -> str:
+    """The slug, or with the first number that makes it free."""
+    stem = re.sub(r"-\d+$", "", slug) or slug
+    taken = set(Study.objects.filter(slug__startswith=stem).values_list("slug", flat=True))
+    number, found = 2, slug
+    while found in taken:
+        found = f"{stem[:74]}-{number}"
+        number += 1
+    return found
+
+
+def diff_lines(old: str, new: str, *, context: int = 3) -> list[tuple[str, str]]:
+    """What stands in one text and not in the other: each line with `+`, `-`, `@` or a space."""
+    lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=context)
+    return [(line[:1], line if line[:1] == "@" else line[1:]) for line in list(lines)[2:]]
+
+
+# What a form shows of a file
+
+
+# Keys of one value: where each stands in the file.
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "slug": ("slug",),
+    "title": ("title",),
+    "bank": ("bank",),
+    "seed": ("seed",),
+    "welcome": ("texts", "welcome"),
+    "contact": ("texts", "contact"),
+    "minutes": ("texts", "minutes"),
+    "items": ("sitting", "items"),
+    "panel_kind": ("panel", "kind"),
+    "currency": ("panel", "currency"),
+    "reward": ("panel", "reward"),
+    "places": ("panel", "places"),
+    "spending_cap": ("panel", "spending_cap"),
+    "completion_url": ("panel", "completion_url"),
+    "retention_until": ("data", "retention_until"),
+}
+
+
+class NotWritable(HunchError):
+    """The file's text cannot be changed by a form; by hand it can."""
+
+    code = "not_writable"
+    status = 422
+
+
+def values_of(text: str) -> dict[str, Any]:
+    """What a form shows of a study file, by the names of `PLACES`, and `stages`, `pilot` and `conditions`. A text in
+    several languages is shown in its first one.
+
+    Raises:
+        NotWritable: the text is no TOML.
+    """
+    try:
+        file = tomllib.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise NotWritable("The form needs a file that can be read: correct its text first.") from exc
+    found: dict[str, Any] = {}
+    for name, place in PLACES.items():
+        value: Any = file
+        for key in place:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        found[name] = next(iter(value.values()), None) if isinstance(value, Mapping) else value
+    stages = _tables(file.get("stages"))
+    found["stages"] = ", ".join(str(stage.get("sittings", "")) for stage in stages if not stage.get("pilot"))
+    found["pilot"] = next((stage.get("sittings") for stage in stages if stage.get("pilot")), None)
+    found["conditions"] = "\n".join(
+        f"{one.get('factor')}: {', '.join(map(str, one.get('levels') or []))}"
+        for one in _tables(file.get("conditions"))
+    )
+    return found
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def changed(text: str, values: Mapping[str, Any]) -> str:
+    """The text with these values; those that it has already are not touched. None or empty: the key is removed.
+
+    Raises:
+        NotWritable: the text is no TOML, or has a part that is written in a way that no form can change.
+    """
+    before = values_of(text)
+    wanted = {name: value for name, value in values.items() if _plain(value) != _plain(before.get(name))}
+    if not wanted:
+        return text
+    parts = _parts(text)
+    try:
+        for name, value in wanted.items():
+            if name in PLACES:
+                _set(parts, PLACES[name], value)
+        if "stages" in wanted or "pilot" in wanted:
+            _set_stages(parts, wanted.get("stages", before["stages"]), wanted.get("pilot", before["pilot"]))
+        if "conditions" in wanted:
+            _set_conditions(parts, factors_of(wanted["conditions"]))
+        made = "".join(part.text for part in parts)
+        after = values_of(made)
+        is_written = all(_same(name, after[name], value) for name, value in wanted.items())
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, NotWritable) as exc:
+        raise NotWritable("The file is written in a way that the form cannot change: change its text instead.") from exc
+    if not is_written:
+        raise NotWritable("The file is written in a way that the form cannot change: change its text instead.")
+    return made
+
+
+def _same(name: str, found: Any, wanted: Any) -> bool:
+    if name == "stages":
+        return sizes_of(found) == sizes_of(wanted)
+    if name == "conditions":
+        return factors_of(found) == factors_of(wanted)
+    return _plain(found) == _plain(wanted)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    return "" if value is None else str(value).strip().replace("\r\n", "\n")
+
+
+@dataclass(eq=False)  # Two tables may have the same text.
+class _Part:
+    """A table of the file with its lines and the comments above the next one, so that the rest is left as it stands."""
+
+    names: tuple[Any, ...]
+    is_entry: bool
+    text: str
+
+
+def _parts(text: str) -> list[_Part]:
+    """The text cut before each table; the first part has the keys above all tables."""
+    lines = text.splitlines(keepends=True)
+    starts = study_file.tables_in(text)
+    cuts = [0, *(line - 1 for line, _names, _entry in starts), len(lines)]
+    heads: list[tuple[tuple[Any, ...], bool]] = [((), False), *((names, entry) for _line, names, entry in starts)]
+    return [
+        _Part(names, entry, "".join(lines[start:end]))
+        for (names, entry), start, end in zip(heads, cuts, cuts[1:], strict=False)
+    ]
+
+
+def _edited(part: _Part, key: str, value: Any) -> None:
+    """Set one key of a part; None or empty: remove it. Comments stay."""
+    import tomlkit  # Only who writes files needs it.
+
+    document = tomlkit.parse(part.text)
+    table: Any = document
+    for name in part.names:
+        table = table[name]
+        table = table[0] if isinstance(table, list) else table
+    if value in (None, ""):
+        if key in table:
+            del table[key]
+    elif isinstance(table.get(key), Mapping):  # A text in several languages: the first one is shown.
+        table[key][next(iter(table[key]))] = value
+    elif key in table or not part.names:
+        table[key] = value
+    else:  # Behind the head of the table: its end may hold the comments of the next one.
+        head, _line, rest = part.text.partition("\n")
+        part.text = f"{head}\n{tomlkit.dumps({key: value})}{rest}"
+        return
+    part.text = document.as_string()
+
+
+def _set(parts: list[_Part], place: Sequence[str], value: Any) -> None:
+    names = tuple(place[:-1])
+    part = next((one for one in parts if one.names == names and not one.is_entry), None)
+    if part is None:
+        if value in (None, ""):
+            return
+        part = _Part(names, False, f"\n[{'.'.join(names)}]\n")
+        parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
+        parts.append(part)
+    _edited(part, place[-1], value)
+
+
+def _groups(parts: Sequence[_Part], name: str) -> list[list[_Part]]:
+    """The entries of a list of tables, each with the tables inside it."""
+    groups: list[list[_Part]] = []
+    for part in parts:
+        if part.names == (name,) and part.is_entry:
+            groups.append([part])
+        elif groups and len(part.names) > 1 and part.names[0] == name:
+            groups[-1].append(part)
+    return groups
+
+
+def _remove(parts: list[_Part], group: Sequence[_Part]) -> None:
+    for part in group:
+        parts.remove(part)
+
+
+def sizes_of(stages: str) -> list[int]:
+    """The numbers of "20, 60, 60".
+
+    Raises:
+        ValueError: one is no number, or there is none.
+    """
+    found = [int(part) for part in re.split(r"[,;\s]+", stages.strip()) if part]
+    if not found or min(found) < 1:
+        raise ValueError("write a number for each stage, such as 20, 60, 60")
+    return found
+
+
+def _set_stages(parts: list[_Part], stages: str, pilot: int | None) -> None:
+    """The sittings of each stage, in order. A further stage is like the last one; one too many goes from the end."""
+    sizes, groups = sizes_of(stages), _groups(parts, "stages")
+    is_pilot = [_entry(group[0], "stages").get("pilot", False) for group in groups]
+    main = [group for group, piloted in zip(groups, is_pilot, strict=True) if not piloted]
+    pilots = [group for group, piloted in zip(groups, is_pilot, strict=True) if piloted]
+    for group, size in zip(main, sizes, strict=False):
+        if _entry(group[0], "stages")["sittings"] != size:
+            _edited(group[0], "sittings", size)
+    for group in [*main[len(sizes) :], *(() if pilot else pilots)]:
+        _remove(parts, group)
+    last = main[min(len(main), len(sizes)) - 1]
+    if len(sizes) > len(main) and "train" in _entry(last[0], "stages"):
+        _edited(last[0], "train", None)  # The last stage need not train; one before another must.
+    for size in sizes[len(main) :]:
+        if not last[-1].text.endswith("\n\n"):
+            last[-1].text = last[-1].text.rstrip("\n") + "\n\n"
+        more = [_Part(part.names, part.is_entry, part.text) for part in last]
+        _edited(more[0], "sittings", size)
+        place = parts.index(last[-1]) + 1
+        parts[place:place] = more
+        last = more
+    if pilot and pilots:
+        _edited(pilots[0][0], "sittings", pilot)
+    elif pilot:
+        text = f"[[stages]]\nsittings = {int(pilot)}\npilot = true\n\n"
+        parts.insert(parts.index(main[0][0]), _Part(("stages",), True, text))
+
+
+def _entry(part: _Part, name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = tomllib.loads(part.text)[name][0]
+    return found
+
+
+def factors_of(lines: str) -> dict[str, list[str]]:
+    """Factors with their levels, one on each line: `framing: plain, warm`.
+
+    Raises:
+        ValueError: a line has another form, or names a factor twice.
+    """
+    found: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, lines.splitlines())):
+        factor, colon, levels = line.partition(":")
+        named = [level.strip() for level in levels.split(",") if level.strip()]
+        if not colon or len(named) < 2:
+            raise ValueError(f"{line[:60]!r}: write a factor and two levels or more, such as framing: plain, warm")
+        if factor.strip() in found:
+            raise ValueError(f"{factor.strip()!r} is named twice")
+        found[factor.strip()] = named
+    return found
+
+
+def _set_conditions(parts: list[_Part], factors: Mapping[str, Sequence[str]]) -> None:
+    import tomlkit
+
+    groups = {_entry(group[0], "conditions")["factor"]: group for group in _groups(parts, "conditions")}
+    for name, group in groups.items():
+        if name not in factors:
+            _remove(parts, group)
+        elif _entry(group[0], "conditions")["levels"] != list(factors[name]):
+            _edited(group[0], "levels", list(factors[name]))
+    for name, levels in factors.items():
+        if name not in groups:
+            parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
+            text = f"\n[[conditions]]\n{tomlkit.dumps({'factor': name, 'levels': list(levels)})}"
+            parts.append(_Part(("conditions",), True, text))
