@@ -395,11 +395,14 @@ HUNCH_NO_ARRIVALS_MINUTES = read_number("HUNCH_NO_ARRIVALS_MINUTES", default=60,
 # At most so often is the picture of a running study made, however many look at it.
 HUNCH_LIVE_SECONDS = read_number("HUNCH_LIVE_SECONDS", default=5, lowest=0, highest=3600)
 HUNCH_CAP_ALERT_PERCENT = read_number("HUNCH_CAP_ALERT_PERCENT", default=90, lowest=1, highest=101)
+HUNCH_RETURNS_ALERT_PERCENT = read_number("HUNCH_RETURNS_ALERT_PERCENT", default=30, lowest=1, highest=101)
 HUNCH_DISK_ALERT_MB = read_number("HUNCH_DISK_ALERT_MB", default=2048, lowest=0, highest=1_000_000)
 HUNCH_ALERT_REPEAT_HOURS = read_number("HUNCH_ALERT_REPEAT_HOURS", default=6, lowest=1, highest=168)
 HUNCH_ALERT_EMAILS = [one.strip() for one in read_text("HUNCH_ALERT_EMAILS").split(",") if one.strip()]
 HUNCH_ALERT_WEBHOOK = read_secret_address("HUNCH_ALERT_WEBHOOK")
 HUNCH_ALERT_WEBHOOK_SECRET = read_shared_secret("HUNCH_ALERT_WEBHOOK_SECRET")
+# Whether a study's webhooks may lead into our own network, and without TLS: for tests and receivers next door.
+HUNCH_WEBHOOKS_INSIDE = read_flag("HUNCH_WEBHOOKS_INSIDE", default=False)
 HUNCH_PING_URL = read_secret_address("HUNCH_PING_URL")
 HUNCH_WATCH_WEB = read_text("HUNCH_WATCH_WEB").rstrip(
     "/"
@@ -659,6 +662,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
+    # Names of lists of choices: two fields are called `state`.
+    "ENUM_NAME_OVERRIDES": {
+        "StageStateEnum": ["draft", "planned", "open", "paused", "closing", "frozen"],
+        "WorkStateEnum": ["queued", "running", "done", "failed"],
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
@@ -725,6 +733,8 @@ CELERY_BEAT_SCHEDULE = {
     "look-at-stages": {"task": "survey.tasks.look_at_stages", "schedule": 60.0, "options": {"expires": 60}},
     # Webhooks get lost, so we also ask the panel regularly. Without a token both do nothing.
     "work-on-webhooks": {"task": "survey.tasks.work_on_webhooks", "schedule": 5.0, "options": {"expires": 10}},
+    # Alerts of studies, to who wants to know.
+    "send-events": {"task": "survey.tasks.send_events", "schedule": 5.0, "options": {"expires": 10}},
     "read-panels": {"task": "survey.tasks.read_panels", "schedule": 300.0, "options": {"expires": 300}},
     "look-after-data": {"task": "survey.tasks.look_after_data", "schedule": 3600.0, "options": {"expires": 3600}},
     "seal-audit": {"task": "survey.tasks.seal_audit", "schedule": 5.0, "options": {"expires": 10}},

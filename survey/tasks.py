@@ -7,7 +7,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
 from survey import lockout, queues
-from survey.operation import audit_checks, site_health
+from survey.operation import audit_checks, deliveries, site_health
 from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting, uploads
 from survey.services.base import audit_chain, budgets, erasures, leases
@@ -125,6 +125,11 @@ def work_on_webhooks() -> int:
     return webhooks.work_on_events()
 
 
+@shared_task(name="survey.tasks.send_events")
+def send_events() -> int:
+    return deliveries.send_due()
+
+
 @shared_task(name="survey.tasks.seal_audit")
 def seal_audit() -> int:
     return audit_chain.seal_entries()
@@ -142,6 +147,7 @@ def look_after_data() -> int:
     that nobody confirmed. Warn about data that is kept longer than promised."""
     SessionStore.clear_expired()
     lockout.forget_ended()
+    deliveries.forget_old(now=timezone.now())
     uploads.forget_old(timezone.now())
     erasures.list_or_warn()
     for study, people in purging.past_their_term():

@@ -65,6 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only tests that need no server, no browser and no torch")
     parser.addoption("--generated", type=int, default=12, metavar="N", help="requests that tests generate of each kind")
     parser.addoption("--rewrite-authorization", action="store_true", help="write authorization.json anew")
+    parser.addoption("--rewrite-pictures", action="store_true", help="make the pictures of the documents anew")
     parser.addoption("--rewrite-query-counts", action="store_true", help="write tests/query_counts.json anew")
 
 

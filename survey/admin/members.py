@@ -14,7 +14,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.studies import members
 
-from .study_file import StudyFilePages
+from .receivers import ReceiverPages
 
 # What the page says about each role.
 ROLES = (
@@ -32,7 +32,7 @@ class RoleForm(forms.Form):
     )
 
 
-class MemberPages(StudyFilePages):
+class MemberPages(ReceiverPages):
     """Mixed into the study's admin."""
 
     def get_urls(self) -> list[URLPattern]:

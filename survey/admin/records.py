@@ -20,6 +20,8 @@ from survey.services.base.auditing import actor_of
 from survey.services.base.rights import Right
 from survey.services.base.tokens import issue_token, revoke_token
 
+from .filters import KnownValueFilter
+
 
 class WayFilter(admin.SimpleListFilter):
     """The ways are known: to ask the table for them would read all of it."""
@@ -33,12 +35,65 @@ class WayFilter(admin.SimpleListFilter):
         return queryset.filter(via=self.value()) if self.value() else queryset
 
 
+# What people ask the audit for: a word for the address, what the page says, and the actions.
+KINDS_OF_ACTION: dict[str, tuple[str, tuple[str, ...]]] = {
+    "identities": ("looked at identities", ("see_panel_identity", "see_panel_identities")),
+    "exports": ("exported or downloaded", ("export_answers", "export_report", "ask_job", "cancel_job", "download_job")),
+    "money": (
+        "recruited or paid",
+        (
+            *("draft_posting", "publish_posting", "publish_posting_failed", "add_places", "add_places_failed"),
+            *("adopt_posting", "pause_posting", "start_posting", "stop_posting", "end_pending"),
+            *("approve", "reject_submission", "reject_submission_failed", "ask_for_a_return", "settle_difference"),
+            *("hold_bonuses", "prepare_bonuses", "pay_bonuses", "settle_payment", "paid_after_all"),
+        ),
+    ),
+    "deletions": ("deleted", ("withdraw", "purge_identities", "purge_withdrawn", "admin_delete", "remove_receiver")),
+    "rights": (
+        "gave or took rights",
+        (
+            *("add_member", "change_member", "remove_member", "invite_member", "accept_invitation"),
+            *("revoke_invitation", "create_token", "revoke_token", "add_receiver", "switch_receiver"),
+        ),
+    ),
+    "stages": (
+        "changed the study or a stage",
+        (
+            *("create_study", "amend_study", "lock_study", "plan_stage", "choose_uniform", "open_stage"),
+            *("pause_stage", "close_stage", "freeze_stage", "retry_steps", "reach_stop"),
+        ),
+    ),
+}
+
+
+class KindFilter(admin.SimpleListFilter):
+    title, parameter_name = "what was done", "what"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, label) for name, (label, _actions) in KINDS_OF_ACTION.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _label, actions = KINDS_OF_ACTION.get(self.value() or "", ("", ()))
+        return queryset.filter(action__in=actions) if actions else queryset
+
+
+class StudyOfEntryFilter(KnownValueFilter):
+    """An entry has the study's short name and no foreign key."""
+
+    title = parameter_name = path = "study"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        studies = rights.visible(request.user, Study.objects.order_by("slug"), Right.READ_ANSWERS)
+        return [(slug, slug) for slug in studies.values_list("slug", flat=True)]
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """Entries name users by their audit names. Who may see users sees whose they are."""
+    """Entries name users by their audit names. Who may see users sees whose they are; members see it of each other."""
 
     list_display = ("at", "who", "via", "action", "subject", "study", "detail_in_short")
-    list_filter = (WayFilter, "action")
+    right = Right.READ_ANSWERS
+    list_filter = (KindFilter, StudyOfEntryFilter, WayFilter, "action")
     search_fields = ("subject", "study", "actor")
     search_help_text = "By subject, study, or a user's audit name, which the user's page shows."
     fields = ("at", "who", "via", "action", "subject", "study", "detail_text", "seal")
@@ -88,10 +143,12 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
 
 def _names_of_users(request: HttpRequest) -> dict[str, str]:
-    """Usernames by audit name; none for who may not see users."""
+    """Usernames by audit name: of everybody for who may see users, else of the members of the user's own studies."""
+    users = get_user_model().objects.all()
     if not request.user.has_perm("auth.view_user"):
-        return {}
-    return {actor_of(user): user.get_username() for user in get_user_model().objects.all()}
+        keys = rights.studies_with(request.user, Right.READ_ANSWERS)
+        users = users.filter(Q(study_memberships__study__in=keys or ()) | Q(pk=request.user.pk)).distinct()
+    return {actor_of(user): user.get_username() for user in users}
 
 
 class TokenForm(forms.Form):
@@ -101,7 +158,7 @@ class TokenForm(forms.Form):
     scope = forms.ChoiceField(
         choices=ApiToken.Scope.choices,
         initial=ApiToken.Scope.READ,
-        help_text="A token that may run can open, pause and close stages.",
+        help_text="A token that may run can create studies, plan, open, pause and close stages, and ask for jobs.",
     )
     studies = forms.ModelMultipleChoiceField(
         Study.objects.none(),

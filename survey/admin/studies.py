@@ -55,6 +55,7 @@ LISTS = (
     ("survey_predictorrun", "Predictor runs"),
     ("survey_posting", "Postings at a panel"),
     ("survey_entrylink", "Entry links"),
+    ("survey_auditentry", "Who did what"),
 )
 
 
@@ -259,6 +260,7 @@ class StudyAdmin(StudyMakingPages, TestCopyPages):
             study=study,
             addresses=study_page.addresses(study, root),
             codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
+            may_run=may_run,
             reports=found.quick.reports if found else [],
             earlier=study_page.earlier_stages(context["live"]),
             **context,

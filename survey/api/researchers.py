@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -116,6 +116,7 @@ class StudyList(ResearcherView):
 
     @extend_schema(
         operation_id="studies",
+        summary="List your studies",
         parameters=[
             OpenApiParameter("test_copies", OpenApiTypes.BOOL, description="`true`: the test copies of your studies.")
         ],
@@ -157,6 +158,7 @@ MOVES: dict[str, Callable[..., Stage]] = {
 class StageList(ResearcherView):
     @extend_schema(
         operation_id="stages",
+        summary="List the stages of a study",
         responses={200: StageSerializer(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
@@ -166,12 +168,15 @@ class StageList(ResearcherView):
 
     @extend_schema(
         operation_id="stage_move",
+        summary="Open, pause or close a stage",
         request=StageMoveSerializer,
         responses={200: StageSerializer(many=True), **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 429)},
         tags=["researchers"],
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Open, pause or close a stage, as the study page does. It needs a token with the scope run."""
+        """Open, pause or close a stage, as the study page does. It needs a token with the scope run.
+
+        `POST stages/INDEX/ACTION/` does the same and more; this address stays."""
         study = self.study(slug, Right.RUN)
         body = StageMoveSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -180,33 +185,35 @@ class StageList(ResearcherView):
         return self._stages(study)
 
     def _stages(self, study: Study) -> Response:
-        rows = []
         stages = list(study.stages.order_by("index"))
         for stage in stages:
             stage.study = study
-        counts = stages_progress(stages)
-        for stage in stages:
-            progress = counts[stage.pk]
-            rows.append(
-                {
-                    "stage": stage.index,
-                    "state": stage.state,
-                    "design": stage.config.design.kind,
-                    "pilot": stage.is_pilot,
-                    "slots": progress.slots,
-                    "in_time": progress.in_time,
-                    "counted": progress.counted,
-                    "late": progress.late,
-                    "booklets": progress.booklets,
-                    "free_booklets": progress.free_booklets,
-                    "sittings": progress.sittings,
-                    "planned_at": stage.planned_at,
-                    "opened_at": stage.opened_at,
-                    "closing_at": stage.closing_at,
-                    "frozen_at": stage.frozen_at,
-                }
-            )
-        return Response(StageSerializer(rows, many=True).data)
+        return Response(StageSerializer(stage_rows(stages), many=True).data)
+
+
+def stage_rows(stages: Sequence[Stage]) -> list[dict[str, Any]]:
+    """What the API says of each stage, in a fixed number of queries."""
+    counts = stages_progress(stages)
+    return [
+        {
+            "stage": stage.index,
+            "state": stage.state,
+            "design": stage.config.design.kind,
+            "pilot": stage.is_pilot,
+            "slots": counts[stage.pk].slots,
+            "in_time": counts[stage.pk].in_time,
+            "counted": counts[stage.pk].counted,
+            "late": counts[stage.pk].late,
+            "booklets": counts[stage.pk].booklets,
+            "free_booklets": counts[stage.pk].free_booklets,
+            "sittings": counts[stage.pk].sittings,
+            "planned_at": stage.planned_at,
+            "opened_at": stage.opened_at,
+            "closing_at": stage.closing_at,
+            "frozen_at": stage.frozen_at,
+        }
+        for stage in stages
+    ]
 
 
 class Leaderboard(ResearcherView):
@@ -214,6 +221,7 @@ class Leaderboard(ResearcherView):
 
     @extend_schema(
         operation_id="leaderboard",
+        summary="Compare the predictors",
         parameters=[
             OpenApiParameter("condition", str, description="FACTOR=LEVEL: judged only by the answers under this level.")
         ],
@@ -249,6 +257,7 @@ class EstimatesOfStudy(ResearcherView):
 
     @extend_schema(
         operation_id="estimates",
+        summary="Read the estimates",
         parameters=[
             CONDITION,
             OpenApiParameter(
@@ -278,6 +287,7 @@ class EstimatesOfStudy(ResearcherView):
 class ReportList(ResearcherView):
     @extend_schema(
         operation_id="reports",
+        summary="List the reports",
         responses={200: ReportLineSerializer(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
@@ -296,6 +306,7 @@ class ReportOfStudy(ResearcherView):
 
     @extend_schema(
         operation_id="report",
+        summary="Make a report",
         parameters=[
             OpenApiParameter(
                 "arguments",
@@ -322,6 +333,7 @@ class ReportFiles(ResearcherView):
 
     @extend_schema(
         operation_id="report_files",
+        summary="Give a report files that it takes back",
         request={
             "multipart/form-data": {
                 "type": "object",
@@ -348,6 +360,7 @@ class AnswerList(ResearcherView):
 
     @extend_schema(
         operation_id="answers",
+        summary="Read the answers page by page",
         parameters=[
             STAGE,
             CONDITION,
@@ -395,6 +408,7 @@ class AnswerFile(ResearcherView):
 
     @extend_schema(
         operation_id="answers_csv",
+        summary="Download the answers as CSV",
         parameters=[STAGE, CONDITION],
         responses={
             (200, "text/csv"): OpenApiResponse(

@@ -81,6 +81,7 @@ class RespondentView(APIView):
 class StudyInfo(RespondentView):
     @extend_schema(
         operation_id="study_info",
+        summary="Read what people may know before they begin",
         parameters=[OpenApiParameter("language", str, description="One of `languages`; the first one without it.")],
         responses={200: StudyInfoSerializer, **errors(404, 422, 429)},
         tags=["respondents"],
@@ -118,6 +119,7 @@ class StudyInfo(RespondentView):
 class SittingBegin(RespondentView):
     @extend_schema(
         operation_id="sitting_begin",
+        summary="Begin a sitting, or go on with it",
         request=BeginSerializer,
         responses={
             201: BegunSerializer,
@@ -173,7 +175,12 @@ class CurrentStep(RespondentView):
     authentication_classes = (SittingToken,)
     throttle_classes = ()
 
-    @extend_schema(operation_id="sitting_step", responses={200: StepSerializer, **errors(403)}, tags=["respondents"])
+    @extend_schema(
+        operation_id="sitting_step",
+        summary="Read the step that a sitting stands at",
+        responses={200: StepSerializer, **errors(403)},
+        tags=["respondents"],
+    )
     def get(self, request: Request) -> Response:
         """The step that the sitting stands at."""
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
@@ -182,6 +189,7 @@ class CurrentStep(RespondentView):
 
     @extend_schema(
         operation_id="sitting_answer",
+        summary="Answer a step and get the next one",
         request=AnswerSerializer,
         responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
@@ -206,6 +214,7 @@ class LeftScreens(RespondentView):
 
     @extend_schema(
         operation_id="sitting_left",
+        summary="Send the times of a page that was left",
         request=LeftSerializer,
         responses={
             204: OpenApiResponse(description="Stored, or ignored where enough of them are stored already."),
@@ -229,6 +238,7 @@ class QuestionReports(RespondentView):
 
     @extend_schema(
         operation_id="sitting_report",
+        summary="Say that something is wrong with a question",
         request=ReportSerializer,
         responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],

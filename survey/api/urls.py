@@ -2,14 +2,22 @@
 
 from django.urls import path
 
-from . import jobs, readings, researchers, respondents
+from . import index, jobs, readings, researchers, respondents, running
 
 app_name = "api"
 urlpatterns = [
-    path("studies/", researchers.StudyList.as_view(), name="studies"),
+    path("", index.Index.as_view(), name="index"),
+    path("studies/", running.Studies.as_view(), name="studies"),
     path("studies/<slug:slug>/", respondents.StudyInfo.as_view(), name="study"),
     path("studies/<slug:slug>/sittings/", respondents.SittingBegin.as_view(), name="sittings"),
     path("studies/<slug:slug>/stages/", researchers.StageList.as_view(), name="stages"),
+    path("studies/<slug:slug>/stages/<int:index>/", running.OneStage.as_view(), name="stage"),
+    path("studies/<slug:slug>/stages/<int:index>/<slug:action>/", running.ActOnStage.as_view(), name="stage-action"),
+    path("studies/<slug:slug>/overview/", running.Overview.as_view(), name="overview"),
+    path("studies/<slug:slug>/file/", running.StudyFile.as_view(), name="file"),
+    path("studies/<slug:slug>/steps/", running.StepList.as_view(), name="steps"),
+    path("studies/<slug:slug>/runs/", running.RunList.as_view(), name="runs"),
+    path("studies/<slug:slug>/postings/", running.PostingList.as_view(), name="postings"),
     path("studies/<slug:slug>/answers/", researchers.AnswerList.as_view(), name="answers"),
     path("studies/<slug:slug>/answers.csv", researchers.AnswerFile.as_view(), name="answers-csv"),
     path("studies/<slug:slug>/reports/", researchers.ReportList.as_view(), name="reports"),

@@ -24,6 +24,7 @@ from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
 from .reading import NgramModel, QuestionText, Reading
+from .receiver import Delivery, Receiver
 from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
@@ -65,6 +66,7 @@ __all__ = [
     "ConditionLevel",
     "Consent",
     "DataChoice",
+    "Delivery",
     "DoorCount",
     "EntryLink",
     "Erasure",
@@ -93,6 +95,7 @@ __all__ = [
     "QuestionReport",
     "QuestionText",
     "Reading",
+    "Receiver",
     "RecoveryCodes",
     "Respondent",
     "Response",

@@ -20,6 +20,7 @@ class Alert(models.Model):
         STAGE_FULL = "stage_full", "stage full"
         NO_ARRIVALS = "no_arrivals", "no arrivals"
         CAP_NEAR = "cap_near", "spending cap near"
+        RETURNS_HIGH = "returns_high", "many returns"
 
     cause = models.CharField(max_length=20, choices=Cause.choices)
     subject = models.CharField(max_length=120, help_text="What it is about, such as a stage or a queue.")

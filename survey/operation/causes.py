@@ -1,13 +1,15 @@
 """What may be wrong with studies and the machine, each looked at in a few statements."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
-from survey.contracts.panels import PostingState
-from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage
+from survey.contracts import panels
+from survey.contracts.panels import PostingState, SubmissionStatus
+from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Submission
 from survey.panels.money import committed
 from survey.panels.postings import paused_by_the_panel, postings_in
 from survey.services.base.leases import WAITS
@@ -18,6 +20,7 @@ from .pausing import subject_of
 from .studies import of_studies
 
 MOST = 50  # rows of a cause; more say nothing new
+ENOUGH = 10  # people whose participation ended, before a share of them says anything
 
 
 def failed_steps(now: datetime) -> Iterator[Trouble]:
@@ -70,6 +73,25 @@ def caps_near(now: datetime) -> Iterator[Trouble]:
         if 100 * spent >= cap * settings.HUNCH_CAP_ALERT_PERCENT:
             message = f"{spent / 100:.2f} of {cap / 100:.2f} {posting.currency} (panel.spending_cap) are committed."
             yield Trouble(Cause.CAP_NEAR, posting.study.slug, message, posting.study_id)
+
+
+def high_returns(now: datetime) -> Iterator[Trouble]:
+    """Many people give back their place, or let its time run out: something on the pages or in the pay is wrong."""
+    active = list(_active()[:MOST])
+    found: dict[int, Counter[SubmissionStatus]] = defaultdict(Counter)
+    rows = Submission.objects.filter(posting__in=active).order_by().values_list("posting", "posting__panel", "status")
+    for pk, panel, status, n in rows.annotate(n=Count("pk")):
+        found[pk][panels.find(panel).submission_status(status)] += n
+    for posting in active:
+        counts = found[posting.pk]
+        left = counts[SubmissionStatus.RETURNED] + counts[SubmissionStatus.TIMED_OUT]
+        ended = sum(n for status, n in counts.items() if not status.is_under_way)
+        if ended >= ENOUGH and 100 * left >= ended * settings.HUNCH_RETURNS_ALERT_PERCENT:
+            message = (
+                f"{left} of {ended} people at {posting.panel} gave back their place or ran out of time. Look at the "
+                "page where they leave, at the remarks, and at the time that the posting promises."
+            )
+            yield Trouble(Cause.RETURNS_HIGH, subject_of(posting.pk, posting.study.slug), message, posting.study_id)
 
 
 def low_disk(now: datetime) -> Iterator[Trouble]:
@@ -141,6 +163,7 @@ LOOKS: dict[Alert.Cause, Callable[[datetime], Iterator[Trouble]]] = {
     Cause.STAGE_FULL: full_stages,
     Cause.NO_ARRIVALS: no_arrivals,
     Cause.CAP_NEAR: caps_near,
+    Cause.RETURNS_HIGH: high_returns,
     Cause.DISK_LOW: low_disk,
     Cause.POSTING_PAUSED: still_paused,
     Cause.UNHEALTHY: broken_parts,

@@ -54,7 +54,9 @@ def _post(title: str, text: str, alerts: Sequence[Mapping[str, Any]]) -> bool:
     body = json.dumps({"text": f"Hunch: {title}\n\n{text}", "alerts": list(alerts)}).encode()
     headers = {"Content-Type": "application/json"}
     if settings.HUNCH_ALERT_WEBHOOK_SECRET:
-        headers[SIGNATURE_HEADER] = signature(body, at=int(timezone.now().timestamp()))
+        headers[SIGNATURE_HEADER] = signature(
+            body, at=int(timezone.now().timestamp()), secret=settings.HUNCH_ALERT_WEBHOOK_SECRET
+        )
     try:
         # No redirect is followed: it could lead to an address that nobody has set.
         answer = httpx.post(
@@ -68,9 +70,9 @@ def _post(title: str, text: str, alerts: Sequence[Mapping[str, Any]]) -> bool:
     return answer.is_success
 
 
-def signature(body: bytes, *, at: int) -> str:
+def signature(body: bytes, *, at: int, secret: str) -> str:
     """`t=SECONDS,v1=HEX`: HMAC-SHA256, with the shared secret, of the time, a full stop and the body."""
-    key = settings.HUNCH_ALERT_WEBHOOK_SECRET.encode()
+    key = secret.encode()
     return f"t={at},v1={hmac.new(key, str(at).encode() + b'.' + body, hashlib.sha256).hexdigest()}"
 
 

@@ -18,7 +18,7 @@ from survey.models import WatchRecord
 from survey.panels.asking import words_of
 from survey.panels.postings import store_pause
 
-from . import alerting, causes, channels, pausing, site_health
+from . import alerting, causes, channels, deliveries, pausing, site_health
 from .alerting import Cause, Trouble
 from .pausing import Recruitment
 
@@ -75,6 +75,7 @@ class Watch:
         WatchRecord.objects.update_or_create(pk=ONLY_ROW, defaults=record)
         alerting.store(self._lasting(found, now), now=now, not_looked_at=unseen)
         alerting.tell(now=now)
+        deliveries.queue_events(now=now)
 
     def _take_in(self, problems: dict[str, str], now: datetime) -> None:
         if not problems:

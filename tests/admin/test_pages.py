@@ -29,6 +29,7 @@ from survey.models import (
     Bank,
     Booklet,
     CandidateSet,
+    Delivery,
     EntryLink,
     Evaluation,
     Item,
@@ -45,6 +46,7 @@ from survey.models import (
     Question,
     QuestionReport,
     Reading,
+    Receiver,
     Respondent,
     Response,
     Sitting,
@@ -191,6 +193,11 @@ def one_row_of_everything(study: Study, superuser: User) -> None:
     )
     answer_a_question(Response.objects.all()[0], Item.objects.all()[0], study.bank.questions.all()[0])
     EntryLink.objects.create(study=study, number=1, token_hash="0" * 64, created_by=superuser)
+    receiver = Receiver.objects.create(
+        study=study, kind="email", shown="ada@example.org", sealed=b"", causes=["stage_full"], since=timezone.now()
+    )
+    body = {"subject": "a test", "state": "open"}
+    Delivery.objects.create(receiver=receiver, event_id="evt_1", event="test", body=body, due_at=timezone.now())
     Job.objects.create(study=study, kind="export", asked_by=superuser, asked_sha256="0" * 64)
 
 

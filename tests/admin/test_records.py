@@ -1,14 +1,19 @@
 """Flags, panel identities, tokens and the group of researchers."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.admin import site
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client, RequestFactory
 
+from survey.admin.records import KINDS_OF_ACTION
 from survey.admin.users import RecordsEdits
 from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
+from survey.panels.postings import Move
+from survey.panels.reconciliation import Action
 from survey.services.base import audit_chain
 from survey.services.base.auditing import actor_of, record
 from survey.services.base.groups import ensure_researchers_group
@@ -232,11 +237,56 @@ def test_the_audits_list_shows_the_head_and_whose_a_name_is(
     body = as_superuser.get(address).content.decode()
     assert audit_chain.head().sha256 in body and "1 entries wait" in body
     assert f"{actor_of(researcher)} (researcher)" in body
-    for_researcher = as_researcher.get(address).content.decode()
-    assert actor_of(researcher) in for_researcher and f"{actor_of(researcher)} (" not in for_researcher
+    colleague = User.objects.create_user("colleague")
+    record("close_stage", "small stage 1", by=colleague, via="admin", study="small")
+    for_superuser = as_superuser.get(address).content.decode()
+    assert f"{actor_of(colleague)} (colleague)" in for_superuser
     page = as_superuser.get(f"{address}{entry.pk}/change/").content.decode()
     assert audit_chain.head().sha256 in page and f"{actor_of(researcher)} (researcher)" in page
     assert actor_of(researcher) in as_superuser.get(f"/admin/auth/user/{researcher.pk}/change/").content.decode()
+
+
+def test_members_see_the_names_of_each_other_and_of_nobody_else(as_researcher: Client, researcher: User) -> None:
+    study = cast.small_study()
+    member, stranger = User.objects.create_user("member"), User.objects.create_user("stranger")
+    cast.join(researcher, study)
+    cast.join(member, study, "analyst")
+    for user in (member, stranger):
+        record("export_answers", study, by=user, via="api")
+    body = as_researcher.get(f"/admin/survey/auditentry/?study={study.slug}&what=exports").content.decode()
+    assert f"{actor_of(member)} (member)" in body
+    assert actor_of(stranger) in body and "(stranger)" not in body
+
+
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        ("identities", {"see_panel_identity"}),
+        ("exports", {"export_answers", "download_job"}),
+        ("money", {"pay_bonuses", "publish_posting"}),
+        ("deletions", {"withdraw"}),
+        ("rights", {"add_member"}),
+        ("stages", {"open_stage", "create_study"}),
+    ],
+)
+def test_the_audit_says_who_looked_exported_paid_and_deleted(as_superuser: Client, what: str, shown: set[str]) -> None:
+    every = {"see_panel_identity", "export_answers", "download_job", "pay_bonuses", "publish_posting"}
+    every |= {"withdraw", "add_member", "open_stage"}
+    study, other = cast.small_study(), cast.small_study("other")
+    for action in every:
+        record(action, study)
+        record(action, other)
+    rows = as_superuser.get(f"/admin/survey/auditentry/?study={study.slug}&what={what}").context["cl"].result_list
+    assert {(row.action, row.study) for row in rows} == {(action, study.slug) for action in shown}
+
+
+def test_every_kind_of_action_names_actions_that_are_recorded() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(settings.BASE_DIR, "survey").rglob("*.py"))
+    made = {f"{move.value}_posting" for move in Move} | {action.replace(" ", "_") for action in Action}
+    made.add("admin_delete")
+    for _label, actions in KINDS_OF_ACTION.values():
+        for action in actions:
+            assert action in made or source.count(f'"{action}"') >= 2, action
 
 
 def test_the_list_is_narrowed_to_a_way(as_superuser: Client) -> None:

@@ -5,6 +5,7 @@ Each run of the tests takes some of each kind. 10,000 of them, in some minutes:
     python -m tests.run tests/api/test_fuzzing.py --generated 210
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
 
+from survey.api import running
 from survey.models import ApiToken
 from tests import cast
 from tests.api.documented import CHECKS, connection_kept, operations
@@ -29,8 +31,10 @@ RESPONDENTS = {"study_info", "sitting_begin", "sitting_step", "sitting_answer", 
 RESEARCHERS = {
     *("studies", "stages", "answers", "answers_csv"),
     *("reports", "report", "leaderboard", "estimates"),
+    *("overview", "study_file", "stage", "steps", "runs"),
 }
-RUNNERS = {"stage_move"}
+RUNNERS = {"stage_move", "stage_action", "study_create", "postings"}
+ANYBODY = {"index"}
 ANSWERED_AT = ("checks", "item", "form")
 
 
@@ -50,6 +54,7 @@ def undone() -> Iterator[None]:
 def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> Counter[int]:
     """Send generated requests about the cast's study, check every response, and count them by status."""
     seen: Counter[int] = Counter()
+    actions, indices = itertools.cycle(running.ACTIONS), itertools.cycle([1, 2, 3])
 
     @settings(
         max_examples=EXAMPLES,
@@ -63,6 +68,10 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
     def each(case: Case) -> None:
         if "slug" in case.path_parameters:
             named = {"name": "budget"} if "name" in case.path_parameters else {}
+            if "index" in case.path_parameters:
+                named["index"] = next(indices)
+            if "action" in case.path_parameters:
+                named["action"] = next(actions)
             case.path_parameters = {"slug": "cast", **named}
         with undone():
             response = case.call(headers=headers)
@@ -74,7 +83,7 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
 
 
 def test_every_operation_is_tried() -> None:
-    assert set(operations()) == RESPONDENTS | RESEARCHERS | RUNNERS
+    assert set(operations()) == RESPONDENTS | RESEARCHERS | RUNNERS | ANYBODY
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
@@ -107,6 +116,31 @@ def test_researchers_are_answered_as_documented(name: str, mode: GenerationMode)
         return  # nothing in its address can be wrong
     seen = send_generated(operation, mode, {"Authorization": f"Token {token_of('reader', may_export=True)}"})
     assert not set(seen) & {401, 403}, seen
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+def test_a_stage_is_acted_on_as_documented(mode: GenerationMode) -> None:
+    cast.open_study()
+    seen = send_generated(operations()["stage_action"], mode, {"Authorization": f"Token {runner()}"})
+    assert set(seen) <= {200, 400, 404, 409, 422}, seen
+    # A generated address may be wrong where its body is right, and `send_generated` puts an action that exists there.
+    assert 200 in seen if mode is GenerationMode.POSITIVE else 400 in seen, seen
+
+
+def test_postings_are_listed_as_documented() -> None:
+    cast.open_study()
+    headers = {"Authorization": f"Token {runner()}"}
+    assert set(send_generated(operations()["postings"], GenerationMode.POSITIVE, headers)) == {200}
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+def test_a_study_is_created_as_documented(mode: GenerationMode) -> None:
+    seen = send_generated(operations()["study_create"], mode, {"Authorization": f"Token {runner()}"})
+    assert set(seen) <= {400, 413, 422}, seen  # No generated text is a study file.
+
+
+def test_the_list_of_addresses_is_as_documented() -> None:
+    assert set(send_generated(operations()["index"], GenerationMode.POSITIVE, {})) == {200}
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)

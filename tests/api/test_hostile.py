@@ -1,6 +1,7 @@
 """Bodies, headers and queries that no client of ours sends: each is refused in the one shape, and nothing is stored."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_every_method_that_is_not_documented_is_refused_and_the_others_are_named
         for method in ("get", "post", "put", "patch", "delete", "trace", "head", "query"):
             if method in operations or (method == "head" and "get" in operations):
                 continue
-            response = reader.generic(method.upper(), path.replace("{slug}", "cast").replace("{name}", "budget"))
+            response = reader.generic(method.upper(), named(path))
             assert response.status_code == 405, (method, path)
             allowed = {one.strip().lower() for one in response.headers["Allow"].split(",")}
             assert allowed - {"head", "options"} == set(operations), (method, path)
@@ -151,7 +152,9 @@ def test_answers_come_as_json_alone(person: Inside) -> None:
 
 def named(path: str) -> str:
     """The address about the cast's study, and of a report that it has."""
-    return path.replace("{slug}", "cast").replace("{name}", "budget")
+    for name, value in {"slug": "cast", "name": "budget", "index": "1", "action": "pause", "number": "1"}.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path
 
 
 def researchers_views() -> dict[str, Any]:
@@ -159,7 +162,7 @@ def researchers_views() -> dict[str, Any]:
         f"/api/v1/{pattern.pattern}": vars(pattern.callback)["view_class"] for pattern in urlpatterns
     }
     return {
-        path.replace("<slug:", "{").replace(">", "}"): view
+        re.sub(r"<\w+:(\w+)>", r"{\1}", path): view
         for path, view in views.items()
         # An address that only takes files has no filters.
         if issubclass(view, researchers.ResearcherView) and hasattr(view, "get")
@@ -167,7 +170,7 @@ def researchers_views() -> dict[str, Any]:
 
 
 def test_the_filters_that_are_taken_are_the_documented_ones() -> None:
-    assert len(researchers_views()) == 14
+    assert len(researchers_views()) == 19
     for path, view in researchers_views().items():
         parameters = document()["paths"][path]["get"].get("parameters", ())
         # The list of reports shows each report's arguments; here they are one parameter together.
@@ -188,7 +191,7 @@ def test_a_filter_that_does_not_exist_is_refused_and_the_others_are_named(reader
 
 @pytest.mark.parametrize("path", sorted(set(researchers_views()) - {"/api/v1/studies/", "/api/v1/readings/"}))
 def test_a_study_that_does_not_exist_is_reported(reader: Client, path: str) -> None:
-    response = reader.get(path.replace("{slug}", "nobody"))
+    response = reader.get(named(path.replace("{slug}", "nobody")))
     assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
 
 

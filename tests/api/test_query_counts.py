@@ -18,9 +18,9 @@ from tests.statements import QueryCounts
 from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
-# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons,
-# and the first chunk of a whole file needs the weights, which are over all stages.
-MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "GET answers-csv": 14}
+# However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
+# Of a whole file the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "POST stage-action": 12, "GET answers-csv": 14}
 
 
 def reader() -> Client:
@@ -30,6 +30,11 @@ def reader() -> Client:
     client = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
     client.get("/api/v1/studies/")  # The token's time of use is written once a minute.
     return client
+
+
+def runner_token() -> str:
+    user = User.objects.create_superuser("runner")
+    return ApiToken.issue(user=user, scope=ApiToken.Scope.RUN)[1]
 
 
 def answer(counts: QueryCounts) -> None:
@@ -84,6 +89,11 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
         ("readings", "/api/v1/readings/?text_id=q1"),
         ("estimates", "/api/v1/studies/cast/estimates/"),
         ("report", "/api/v1/studies/cast/reports/alignment/"),
+        ("overview", "/api/v1/studies/cast/overview/"),
+        ("file", "/api/v1/studies/cast/file/"),
+        ("stage", "/api/v1/studies/cast/stages/1/"),
+        ("steps", "/api/v1/studies/cast/steps/"),
+        ("runs", "/api/v1/studies/cast/runs/"),
     ):
         count(f"GET {name}", partial(researcher.get, path))
     asking = cast.open_stage("why", instrument=test_reasons.ASKING)
@@ -102,6 +112,13 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
     count("GET job-kinds", partial(researcher.get, "/api/v1/studies/cast/job-kinds/"))
     file = count("GET job", partial(researcher.get, f"/api/v1/jobs/{job.pk}/")).json()["files"][0]
     count("GET job-file", lambda: researcher.get(file["url"]).getvalue())
+    count("GET index", partial(anybody.get, "/api/v1/"))
+    runner = Client(headers={"Authorization": f"Token {runner_token()}"})
+    runner.get("/api/v1/studies/")  # The token's time of use is written once a minute.
+    count("GET postings", partial(runner.get, "/api/v1/studies/cast/postings/"))
+    pause = partial(runner.post, "/api/v1/studies/cast/stages/1/pause/", content_type="application/json")
+    response = query_counts.count("POST stage-action", pause)
+    assert (response.status_code, response.json()["state"]) == (200, "paused")
     for pattern in urls.urlpatterns:
         assert any(name.split(" ")[1].rstrip(":") == pattern.name for name in query_counts.rows), pattern.name
     for name, number in query_counts.rows.items():

@@ -1,5 +1,6 @@
 """The OpenAPI schema: complete, without warnings, and with examples that fit."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 from rest_framework.serializers import Serializer
 
-from survey.api import serializers
+from survey.api import serializers, study_serializers
 from survey.api.urls import urlpatterns
 
 
@@ -25,7 +26,7 @@ def test_the_schema_is_valid_and_comes_without_warnings(schema: Any) -> None:
 
 
 def test_every_address_stands_in_the_schema(schema: Any) -> None:
-    ours = {f"/api/v1/{pattern.pattern}".replace("<slug:", "{").replace(">", "}") for pattern in urlpatterns}
+    ours = {re.sub(r"<\w+:(\w+)>", r"{\1}", f"/api/v1/{pattern.pattern}") for pattern in urlpatterns}
     assert set(schema["paths"]) == ours
 
 
@@ -40,10 +41,17 @@ def test_who_may_call_what_stands_in_the_schema(schema: Any) -> None:
     assert security["post /api/v1/studies/{slug}/sittings/"] in (None, [], [{}])
 
 
+def test_every_operation_has_a_summary_of_its_own(schema: Any) -> None:
+    summaries = [operation.get("summary") for path in schema["paths"].values() for operation in path.values()]
+    assert all(summaries) and len(set(summaries)) == len(summaries)
+
+
 def examples() -> list[tuple[str, type[Serializer[Any]], Any]]:
     found = []
-    for name in dir(serializers):
-        described = getattr(serializers, name)
+    for module, name in [(one, name) for one in (serializers, study_serializers) for name in dir(one)]:
+        described = getattr(module, name)
+        if getattr(described, "__module__", module.__name__) != module.__name__:
+            continue  # imported from the other one
         for example in getattr(described, "_spectacular_annotation", {}).get("examples", []):
             found.append((f"{name}: {example.name}", described, example.value))
     return found

@@ -37,6 +37,7 @@ from survey.models import (
     PaymentBatch,
     Posting,
     PredictorRun,
+    Receiver,
     Respondent,
     Study,
     StudyInvitation,
@@ -107,6 +108,7 @@ FILLED = {
     ("admin/r/", "object_id"): "1",
     ("admin/survey/study/<int:pk>/stages/", "index"): "2",
     ("admin/survey/study/<int:pk>/stages/", "name"): "pause",
+    ("admin/survey/study/<int:pk>/receivers/", "name"): "off",
     ("admin/survey/study/<int:pk>/export/", "name"): "answers.csv",
     ("admin/survey/study/<int:pk>/reports/", "name"): "alignment",
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",
@@ -116,6 +118,8 @@ FILLED = {
     ("admin/survey/job/<int:pk>/files/", "name"): "cast-export.zip",
     ("api/v1/jobs/", "name"): "cast-export.zip",
     ("api/v1/studies/<slug:slug>/reports/", "name"): "alignment",
+    ("api/v1/studies/<slug:slug>/stages/", "index"): "2",
+    ("api/v1/studies/<slug:slug>/stages/", "action"): "pause",
     ("admin/desk/", "group"): "banks",
     ("admin/first-account/", "secret"): "no-such-address",
     ("admin/survey/bank/upload/", "pk"): MISSING,
@@ -127,6 +131,7 @@ BY_NAME: dict[str, tuple[type[Model], str]] = {
     "row": (Submission, "posting__study"),
     "batch": (PaymentBatch, "posting__study"),
     "member": (StudyMembership, "study"),
+    "receiver": (Receiver, "study"),
     "invitation": (StudyInvitation, "study"),
 }
 # Addresses that Django writes as expressions.

@@ -297,7 +297,7 @@ def test_looking_takes_few_statements_however_many_studies_there_are(
 ) -> None:
     for number in range(3):
         cast.open_study(slug=f"cast-{number}", panel=cast.PROLIFIC)
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(20):
         Watch().look()
 
 

@@ -157,6 +157,11 @@ def limit(user: Any, studies: Iterable[int]) -> None:
     user._only_studies = frozenset(studies)
 
 
+def read_again(user: Any) -> None:
+    """Forget what this object knows of the user's memberships: one was added in this request."""
+    user._study_rights = None
+
+
 def _memberships(user: Any) -> Mapping[int, frozenset[Right]]:
     """Study to rights. Read once for each object, which lives as long as its request."""
     known: dict[int, frozenset[Right]] | None = getattr(user, "_study_rights", None)
@@ -194,7 +199,9 @@ def visible(user: Any, rows: QuerySet[Row], right: Right | None = None) -> Query
         reading = Reading.objects.filter(language_model=OuterRef("pk"), text_sha256__in=hashes)
         return rows.filter(Exists(answers) | Exists(asking) | Exists(reading))
     if rows.model is Reading:
-        texts = QuestionText.objects.filter(text_sha256=OuterRef("text_sha256"), question__bank__in=_banks(keys))
+        texts = QuestionText.objects.filter(
+            text_sha256=OuterRef("text_sha256"), question__bank__in=_banks(user, keys, right)
+        )
         return rows.filter(Exists(texts))
     if (path := PATHS_TO_BANK.get(rows.model)) is not None:
         return rows.filter(**{f"{path}__in": _banks(user, keys, right)})

@@ -25,6 +25,7 @@ from survey.models import (
     CheckAttempt,
     CompletionCode,
     ConditionLevel,
+    Delivery,
     DoorCount,
     EntryLink,
     Erasure,
@@ -46,6 +47,7 @@ from survey.models import (
     Question,
     QuestionReport,
     Reading,
+    Receiver,
     Response,
     ScoringPart,
     ScreenTiming,
@@ -195,6 +197,12 @@ def other_pseudonym(w: World) -> int:
     return cast.Respondent.objects.create(study=w.stage.study).pk
 
 
+def a_delivery(w: World) -> Delivery:
+    now = timezone.now()
+    receiver = Receiver.objects.create(study=w.stage.study, kind="email", shown="a@example.org", sealed=b"", since=now)
+    return Delivery.objects.create(receiver=receiver, event_id="evt_1", event="test", body={}, due_at=now)
+
+
 REFUSED: dict[str, Callable[[World], Any]] = {
     "alert_open_once": lambda w: [
         Alert.objects.create(
@@ -202,6 +210,10 @@ REFUSED: dict[str, Callable[[World], Any]] = {
         )
         for message in ("first", "second")
     ],
+    "receiver_kind_known": lambda w: change(a_delivery(w).receiver, kind="pigeon"),
+    "delivery_once_an_event": lambda w: double(a_delivery(w)),
+    "delivery_state_known": lambda w: change(a_delivery(w), state="lost"),
+    "delivery_running_has_a_lease": lambda w: change(a_delivery(w), state="running"),
     "bank_name_and_version_unique": lambda w: double(w.stage.study.bank),
     "bank_version_at_least_1": lambda w: change(w.stage.study.bank, version=0),
     "task_name_unique_in_bank": lambda w: double(w.a(cast.Task)),

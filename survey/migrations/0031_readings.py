@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0029_studio'),
+        ('survey', '0030_test_copies'),
     ]
 
     operations = [

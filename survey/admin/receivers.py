@@ -1,0 +1,119 @@
+"""Who outside is told of a study's alerts: added, tried, switched off, and what each was sent."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from survey.exceptions import FieldErrors, HunchError
+from survey.models import Receiver
+from survey.operation import deliveries, outbound, receivers
+from survey.services.base.rights import Right
+
+from .study_file import StudyFilePages
+
+SHOWN = 50  # deliveries on a receiver's page
+
+
+class ReceiverForm(forms.Form):
+    kind = forms.ChoiceField(choices=Receiver.Kind.choices)
+    address = forms.CharField(
+        max_length=outbound.LONGEST_ADDRESS,
+        help_text="For a webhook https://HOST/PATH, which must be public; for e-mail one address.",
+    )
+    causes = forms.MultipleChoiceField(
+        label="Tell it of",
+        choices=[(cause.value, str(cause.label).capitalize()) for cause in receivers.OFFERED],
+        initial=[cause.value for cause in receivers.OFFERED],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+
+class ReceiverPages(StudyFilePages):
+    """Mixed into the study's admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/receivers/", wrap(self.receivers_view), name="survey_study_receivers"),
+            path("<int:pk>/receivers/<int:receiver>/", wrap(self.receiver_view), name="survey_study_receiver"),
+            path(
+                "<int:pk>/receivers/<int:receiver>/<slug:name>/",
+                wrap(self.receiver_action),
+                name="survey_study_receiver_action",
+            ),
+            *super().get_urls(),
+        ]
+
+    def receivers_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The list, and the form for a new one. Its secret is shown in the answer itself, once."""
+        study = self._study(request, pk, Right.RUN)
+        form = ReceiverForm(request.POST if request.method == "POST" else None)
+        made, secret = None, ""
+        if request.method == "POST" and form.is_valid():
+            try:
+                made, secret = receivers.add(study, **form.cleaned_data, by=request.user, via="admin")
+            except FieldErrors as exc:
+                for name, words in exc.errors.items():
+                    form.add_error(name if name in form.fields else None, list(words))
+            except HunchError as exc:
+                form.add_error(None, exc.message)
+            else:
+                form = ReceiverForm()
+        return self._page(
+            request,
+            "receivers.html",
+            title=f"Who is told of {study.slug}",
+            study=study,
+            rows=study.receivers.select_related("created_by"),
+            form=form,
+            made=made,
+            secret=secret,
+            signature_header=deliveries.channels.SIGNATURE_HEADER,
+        )
+
+    def receiver_view(self, request: HttpRequest, pk: int, receiver: int) -> HttpResponse:
+        found = self._receiver(request, pk, receiver)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        return self._page(
+            request,
+            "receiver.html",
+            title=str(found),
+            study=found.study,
+            receiver=found,
+            causes=[receivers.Cause(cause).label for cause in found.causes],
+            rows=found.deliveries.all()[:SHOWN],
+            most=SHOWN,
+        )
+
+    def receiver_action(self, request: HttpRequest, pk: int, receiver: int, name: str) -> HttpResponse:
+        """By POST: send a test event, switch it on or off, remove it."""
+        found = self._receiver(request, pk, receiver)
+        if name not in ("test", "on", "off", "remove"):
+            raise Http404
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        by: dict[str, Any] = {"by": request.user, "via": "admin"}
+        try:
+            if name == "remove":
+                receivers.remove(found, **by)
+                messages.success(request, f"{found} is removed, with the list of what it was sent.")
+                return HttpResponseRedirect(reverse("admin:survey_study_receivers", args=[pk]))
+            if name == "test":
+                deliveries.send_test(found, **by)
+                messages.success(request, "A test event is sent within some seconds. Reload this page to see it.")
+            elif receivers.switch(found, on=name == "on", why="by a person", **by):
+                messages.success(request, f"It is switched {name}.")
+        except HunchError as exc:
+            messages.error(request, exc.message)
+        return HttpResponseRedirect(reverse("admin:survey_study_receiver", args=[pk, receiver]))
+
+    def _receiver(self, request: HttpRequest, pk: int, receiver: int) -> Receiver:
+        study = self._study(request, pk, Right.RUN)
+        found = study.receivers.select_related("study").filter(pk=receiver).first()
+        if found is None:
+            raise Http404
+        return found

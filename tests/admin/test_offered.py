@@ -1,0 +1,100 @@
+"""A page offers nothing that its reader may not do: every link and every form of the pages of a study, by each role."""
+
+from html.parser import HTMLParser
+from urllib.parse import urldefrag, urljoin
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+
+from survey.models import Study
+from tests import cast
+
+from .conftest import client_of
+from .test_pages import busy
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.any_database]
+__all__ = ["busy"]
+ROLES = ("viewer", "analyst", "editor", "owner who may spend")
+NOT_TRIED = ("/admin/logout/", "/admin/jsi18n/")
+
+
+class Offers(HTMLParser):
+    """The links of a page, and where its forms are sent."""
+
+    def __init__(self, address: str, text: str) -> None:
+        super().__init__()
+        self.address = address
+        self.links: set[str] = set()
+        self.forms: set[tuple[str, str]] = set()
+        self._form: tuple[str, str] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "a" and "href" in given:
+            self.links.add(self.whole(given["href"]))
+        elif tag == "form":
+            self._form = given.get("method", "get").lower(), self.whole(given.get("action", ""))
+        elif self._form and (given.get("type") == "submit" or (tag == "button" and "type" not in given)):
+            self.forms.add(self._form)  # Django's pages for looking only have a form without a button.
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._form = None
+
+    def whole(self, address: str) -> str:
+        return urldefrag(urljoin(self.address, address)).url
+
+
+def member(study: Study, role: str) -> Client:
+    """Somebody whose account may do everything: only the role decides."""
+    user = User.objects.create_user("somebody", is_staff=True)
+    apps = {study._meta.app_label, "belief_update", "own_answers"}
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=apps))
+    cast.join(user, study, role.split(" ")[0], may_spend="spend" in role)
+    return client_of(user)
+
+
+def offered(client: Client, address: str) -> Offers | None:
+    response = client.get(address)
+    assert response.status_code < 400, f"{address} is offered and answers {response.status_code}"
+    if response.streaming or "html" not in response.headers.get("Content-Type", ""):
+        return None
+    return Offers(address, response.content.decode())
+
+
+def is_ours(address: str) -> bool:
+    return address.startswith("/admin/") and not address.startswith(NOT_TRIED)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_link_and_form_that_is_offered_may_be_used(busy: Study, role: str) -> None:
+    client = member(busy, role)
+    page = reverse("admin:survey_study_change", args=[busy.pk])
+    first = [found for found in (offered(client, one) for one in ("/admin/", page)) if found is not None]
+    second = {link for found in first for link in found.links if is_ours(link)}
+    pages = [*first, *(found for found in (offered(client, link) for link in sorted(second)) if found is not None)]
+    assert len(pages) > 10
+    # The links of the pages that belong to the study alone, such as a posting's; lists are long, and their rows alike.
+    third = {link for found in pages if "/study/" in found.address for link in found.links if is_ours(link)} - second
+    pages += [found for found in (offered(client, link) for link in sorted(third)) if found is not None]
+    for method, address in sorted({form for found in pages for form in found.forms if is_ours(form[1])}):
+        with transaction.atomic():
+            response = client.get(address) if method == "get" else client.post(address)
+            if response.streaming:
+                response.getvalue()
+            transaction.set_rollback(True)
+        assert response.status_code not in (403, 404, 405), f"{method} {address}: {response.status_code}"
+
+
+def test_who_may_run_a_study_is_offered_it_and_a_viewer_is_not(busy: Study) -> None:
+    page = reverse("admin:survey_study_change", args=[busy.pk])
+    told = reverse("admin:survey_study_receivers", args=[busy.pk])
+    found = offered(member(busy, "viewer"), page)
+    assert found is not None and told not in found.links and not any("/stages/" in link for link in found.links)
+    User.objects.get(username="somebody").delete()
+    found = offered(member(busy, "editor"), page)
+    assert found is not None and told in found.links

@@ -1,0 +1,162 @@
+"""The tutorial works: its commands are run in their order in an empty folder, and its pictures show its own study.
+
+    python -m tests.run tests/documents/test_tutorial.py --rewrite-pictures
+
+makes the pictures anew.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from survey.models import Study
+from survey.services.banks.importing import import_questions
+from survey.services.stages import lifecycle
+from survey.services.studies.creating import create_study
+from tests import cast
+from tests.browser.conftest import browser as browser
+
+from .blocks import DOCS, blocks_of, files_of
+
+PAGE = "tutorial.md"
+LONGEST = 240  # seconds for one command on a busy machine
+MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
+
+
+# The commands
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def run(line: str, folder: Path, environment: dict[str, str]) -> str:
+    """Run a command of ours as `hunch` would."""
+    assert line.startswith("hunch "), line
+    command = [sys.executable, str(MANAGE), *line.split()[1:]]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST)
+    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.any_database
+def test_its_commands_run_in_their_order_in_an_empty_folder(tmp_path: Path, redis_server: Any) -> None:
+    port = free_port()
+    environment = {**os.environ, "HUNCH_VAR": str(tmp_path / "var"), "HUNCH_PORT": str(port)}
+    for name in ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE"):
+        environment.pop(name, None)
+    server: subprocess.Popen[bytes] | None = None
+    said = ""
+    try:
+        for block in blocks_of(PAGE):
+            if block.name:
+                (tmp_path / block.name).write_text(block.text, encoding="utf-8")
+            elif block.is_background:
+                server = started(block.text.strip(), tmp_path, environment, port)
+            else:
+                for line in block.text.strip().splitlines():
+                    # The page's own port may be taken on this machine.
+                    line += f" --base-url http://127.0.0.1:{port}" if " simulate " in line else ""
+                    said += run(line, tmp_path, environment)
+    finally:
+        if server is not None:
+            os.killpg(server.pid, signal.SIGINT)
+            server.wait(timeout=60)
+    assert "imported 12 questions" in said and "created study first" in said
+    # Some of the simulated people leave, as real ones do.
+    in_time = re.search(r"1\s+open\s+\d+\s+\d+\s+\d+\s+(\d+) of 30", said)
+    assert in_time is not None and int(in_time[1]) > 0, said
+    answers = (tmp_path / "export" / "answers.csv").read_text(encoding="utf-8")
+    assert answers.count(",counted,") == int(in_time[1])
+
+
+def started(line: str, folder: Path, environment: dict[str, str], port: int) -> "subprocess.Popen[bytes]":
+    """Pages and workers, once they answer."""
+    command = [sys.executable, str(MANAGE), *line.split()[1:]]
+    with (folder / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
+    transport = httpx.HTTPTransport(retries=0)
+    with httpx.Client(transport=transport, timeout=5) as client:
+        for _try in range(LONGEST * 2):
+            assert server.poll() is None, (folder / "server.log").read_text()[-3000:]
+            try:
+                if client.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
+                    return server
+            except httpx.HTTPError:
+                pass
+            try:
+                server.wait(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                continue
+    raise AssertionError((folder / "server.log").read_text()[-3000:])
+
+
+# The pictures
+
+
+@pytest.fixture
+def study(transactional_db: None, tmp_path: Path) -> Study:
+    """The tutorial's own study."""
+    files = files_of(PAGE)
+    path = tmp_path / "questions.csv"
+    path.write_text(files["questions.csv"], encoding="utf-8")
+    import_questions(path, "mine")
+    made = create_study(text=files["first.toml"], source_name="first.toml")
+    lifecycle.open_stage(made.stages.get(index=1))
+    return made
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 900, "height": 640}, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.any_database
+def test_its_pictures_show_its_own_study(
+    study: Study, page: Any, live_server: Any, request: pytest.FixtureRequest
+) -> None:
+    taken: list[str] = []
+
+    def take(name: str) -> None:
+        taken.append(f"tutorial-{name}.png")
+        if request.config.getoption("--rewrite-pictures"):
+            page.screenshot(path=str(DOCS / "pictures" / taken[-1]), animations="disabled")
+
+    page.goto(f"{live_server.url}/s/first/")
+    assert "You will say what you expect of a language model." in page.content()
+    take("welcome")
+    page.locator("[data-action=begin]").click()
+    page.locator("#consent-yes").click()
+    page.locator("main[data-kind=instructions] button[type=submit]").first.click()
+    page.locator("[data-screen=prior]").first.wait_for()
+    take("item")
+    for _person in range(3):
+        cast.walk(cast.begin(study))
+    user = User.objects.create_superuser("ada")
+    client = Client()
+    client.force_login(user)
+    cookie = client.cookies["sessionid"].value
+    page.context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+    page.goto(f"{live_server.url}/admin/survey/study/{study.pk}/change/")
+    assert page.locator("#overview").is_visible()
+    take("study")
+    named = set(re.findall(r"pictures/(tutorial-[\w-]+\.png)", (DOCS / PAGE).read_text(encoding="utf-8")))
+    assert named == set(taken) == {path.name for path in (DOCS / "pictures").glob("tutorial-*.png")}

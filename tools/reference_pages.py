@@ -1,0 +1,191 @@
+"""Pages of the documents that are made from the code when the site is built: a hook of mkdocs.
+
+Commands come from their parsers, keys from the study file's model, settings from the file that reads them, and the
+addresses of the REST API from its OpenAPI document.
+"""
+
+import os
+import re
+import tempfile
+from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+MADE = "This page is made from the code.\n"
+COMMON = {"help", "version", "settings", "pythonpath", "traceback", "no_color", "force_color", "verbosity"}
+READ = re.compile(r'read_(?P<kind>\w+)\(\s*"(?P<setting>[A-Z_]+)"')
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Called by mkdocs: add the pages."""
+    from mkdocs.structure.files import File
+
+    for path, text in pages().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Each page's address and its Markdown."""
+    _set_up()
+    return {
+        "reference/commands.md": _commands(),
+        "reference/study-file.md": _study_file(),
+        "reference/settings.md": _settings(),
+        "reference/rest.md": _rest(),
+    }
+
+
+def _set_up() -> None:
+    """Load Django, with run-time files in a folder of its own where none is set."""
+    import django
+    from django.apps import apps
+
+    if not apps.ready:
+        os.environ.setdefault("HUNCH_VAR", tempfile.mkdtemp(prefix="hunch-docs-"))
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
+        django.setup()
+
+
+def _cell(text: object) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+# Commands
+
+
+def _commands() -> str:
+    from django.core.management import get_commands, load_command_class
+
+    ours = sorted(name for name, app in get_commands().items() if app.partition(".")[0] == "survey")
+    parts = ["# Every command with its options\n", MADE]
+    for name in ours:
+        command = load_command_class(get_commands()[name], name)
+        parser = command.create_parser("hunch", name)
+        parts += [f"## {name}\n", f"{_cell(command.help or parser.description or '')}\n"]
+        parts += _options(parser)
+    return "\n".join(parts)
+
+
+def _options(parser: ArgumentParser) -> Iterator[str]:
+    rows = []
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            for name, inner in action.choices.items():
+                yield f"### {parser.prog.removeprefix('hunch ')} {name}\n"
+                yield from _options(inner)
+        elif action.dest not in COMMON and action.dest != "skip_checks":
+            rows.append([f"`{_written(action)}`", _cell(_help_of(action))])
+    if rows:
+        yield _table(["option", "meaning"], rows)
+
+
+def _written(action: Action) -> str:
+    if not action.option_strings:
+        return str(action.metavar or action.dest)
+    value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
+    return ", ".join(action.option_strings) + value
+
+
+def _help_of(action: Action) -> str:
+    words = "" if action.help in (None, SUPPRESS) else str(action.help)
+    values = {"default": action.default, "prog": "hunch", "metavar": action.metavar}
+    return words % values if "%(" in words else words
+
+
+# The study file
+
+
+def _study_file() -> str:
+    from survey.study_file import StudyConfig
+
+    schema = StudyConfig.model_json_schema()
+    parts = ["# Every key of the study file\n", MADE, "[The study file](../study-file.md) explains them.\n"]
+    parts += ["## At the top of the file\n", _keys(schema)]
+    for name, inner in sorted(schema.get("$defs", {}).items()):
+        if inner.get("properties"):
+            parts += [f"## {name.removesuffix('Config')}\n", f"{_cell(inner.get('description', ''))}\n", _keys(inner)]
+    return "\n".join(parts)
+
+
+def _keys(schema: dict[str, Any]) -> str:
+    required = set(schema.get("required", ()))
+    rows = [
+        [f"`{name}`", _cell(_type_of(key)), "required" if name in required else _default_of(key)]
+        for name, key in schema["properties"].items()
+    ]
+    return _table(["key", "type", "default"], rows)
+
+
+def _type_of(key: dict[str, Any]) -> str:
+    if "$ref" in key:
+        return "table " + key["$ref"].rsplit("/", 1)[1].removesuffix("Config")
+    if "const" in key or "enum" in key:
+        return " or ".join(f'"{one}"' for one in key.get("enum", [key.get("const")]))
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in key:
+            return " or ".join(dict.fromkeys(_type_of(one) for one in key[several] if one.get("type") != "null"))
+    if key.get("type") == "array":
+        return f"list of {_type_of(key.get('items', {}))}"
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "table"}
+    return words.get(key.get("type", ""), key.get("type", "any value"))
+
+
+def _default_of(key: dict[str, Any]) -> str:
+    default = key.get("default")
+    if default in (None, [], {}):
+        return "-"
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return f"`{_cell(text)}`" if len(text) <= 60 and text.strip() else "-"
+
+
+# Settings
+
+
+def _settings() -> str:
+    """The settings in the order in which they are read, with what reads each and what docs/operation.md says of it."""
+    source = (ROOT / "survey" / "settings.py").read_text(encoding="utf-8")
+    said = dict(
+        re.findall(r"(?m)^\| `([A-Z_]+)` \| (.+) \|$", (ROOT / "docs" / "operation.md").read_text(encoding="utf-8"))
+    )
+    seen: dict[str, list[str]] = {}
+    for found in READ.finditer(source):
+        default, _bar, meaning = said.get(found["setting"], "-|").partition("|")
+        kind = found["kind"].replace("_", " ")
+        seen.setdefault(found["setting"], [f"`{found['setting']}`", kind, default.strip() or "-", meaning.strip()])
+    for row in seen.values():
+        # What it links to, seen from this page.
+        row[3] = re.sub(r"\]\(#", "](operation.md#", row[3])
+        row[3] = re.sub(r"\]\((?!http)", "](../", row[3])
+    table = _table(["setting", "read as", "default", "meaning"], list(seen.values()))
+    return f"# Every setting\n\n{MADE}\n[Operation](../operation.md) explains them.\n\n{table}"
+
+
+# The REST API
+
+
+def _rest() -> str:
+    from drf_spectacular.generators import SchemaGenerator
+
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    parts = ["# Every address of the REST API\n", MADE, "[The REST API](../rest.md) explains them.\n"]
+    for path, operations in document["paths"].items():
+        parts.append(f"## `{path}`\n")
+        for method, operation in operations.items():
+            parts.append(f"**{method.upper()}** {_cell(operation.get('summary', ''))} (`{operation['operationId']}`). ")
+            parts.append(f"{_cell(operation.get('description', ''))}\n")
+            rows = [
+                [f"`{one['name']}`", one["in"], _cell(one.get("description", ""))]
+                for one in operation.get("parameters", ())
+            ]
+            if rows:
+                parts.append(_table(["parameter", "in", "meaning"], rows))
+            parts.append(f"Answers with {', '.join(f'`{status}`' for status in sorted(operation['responses']))}.\n")
+    return "\n".join(parts)
