@@ -14,6 +14,7 @@ from django.utils.translation import get_language_info
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Job, Study
+from survey.services.answers.blinding import shown_conditions
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings import previews
@@ -32,11 +33,12 @@ class PreviewForm(forms.Form):
     def __init__(self, study: Study, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, auto_id="preview_%s")
         config = study.config
-        self.factors = [condition.factor for condition in config.conditions]
+        conditions = shown_conditions(study)  # A blind study's are drawn, and nobody chooses them.
+        self.factors = [condition.factor for condition in conditions]
         if len(config.languages) > 1:
             choices = [(code, get_language_info(code)["name_local"]) for code in config.languages]
             self.fields["language"] = forms.ChoiceField(label="Language", choices=choices)
-        for condition in config.conditions:
+        for condition in conditions:
             levels = [("", "as it is drawn"), *((level, level) for level in condition.levels)]
             self.fields[f"level_{condition.factor}"] = forms.ChoiceField(
                 label=f"Condition {condition.factor}", choices=levels, required=False

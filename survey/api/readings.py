@@ -69,6 +69,7 @@ class ReadingList(ResearcherView):
 
     @extend_schema(
         operation_id="readings",
+        summary="List the readings of a text",
         parameters=[
             OpenApiParameter("text_id", str, description="The id of a text in a bank; or give text_sha256."),
             OpenApiParameter("text_sha256", str, description="The hash of a text."),

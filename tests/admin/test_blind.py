@@ -160,9 +160,10 @@ def everything_shown(study: Study, owner: User, folder: Path) -> Iterator[tuple[
 def made_by_workers(study: Study, owner: User, kind: str) -> Iterator[tuple[str, str]]:
     """Every file that a job of this kind makes, and every file in its archives."""
     job, _is_new = workers.ask(study, kind, {}, by=owner, via="admin")
-    assert workers.run(job.pk), Job.objects.get(pk=job.pk).error
+    done = workers.run(job.pk)
     job = Job.objects.get(pk=job.pk)
-    yield f"job {kind}", str(job.result)
+    assert done or kind == "screens", job.error  # Screens are files named by condition.
+    yield f"job {kind}", f"{job.result} {job.error}"
     for file in job.files:
         with workers.opened(job, file["name"]) as opened:
             content = opened.read()

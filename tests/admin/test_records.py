@@ -212,6 +212,8 @@ def test_the_group_may_look_run_and_export_and_not_see_panel_identities(db: None
     assert {name for name in names if name.split("_")[0] in ("add", "change", "delete")} == {
         "change_question",
         "add_apitoken",
+        "add_bank",
+        "add_study",
     }
 
 
@@ -320,7 +322,7 @@ def test_edits_of_users_and_groups_are_in_the_audit_without_values(
 
 def test_whoever_may_be_edited_by_djangos_forms_is_audited(superuser: User) -> None:
     """Other lists are for looking only, or write their own entries."""
-    own = {"question", "apitoken", "entrylink", "answercollection"}
+    own = {"question", "apitoken", "entrylink", "answercollection", "bank", "study"}
     request = RequestFactory().get("/")
     request.user = superuser
     for model, pages in site._registry.items():

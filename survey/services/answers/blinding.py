@@ -64,6 +64,7 @@ def unblind(study: Study, *, reason: str, by: Any = None, via: str = "command") 
         raise StateRefused("reason: is missing: say in a sentence why the study is unblinded; the audit records it")
     if not Study.objects.filter(pk=study.pk, is_blind=True).update(is_blind=False, unblinded_at=timezone.now()):
         raise StateRefused(f"{study.slug} is not blind: there is nothing to unblind")
+    Study.objects.filter(test_of=study.pk).update(is_blind=False)
     study.refresh_from_db(fields=["is_blind", "unblinded_at"])
     record("unblind", study, by=by, via=via, reason=reason.strip()[:1000])
     return study

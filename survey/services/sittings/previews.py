@@ -14,6 +14,7 @@ from django.core import signing
 
 from survey.exceptions import FieldErrors, StateRefused
 from survey.models import Study
+from survey.services.answers.blinding import shown_conditions
 
 PARAMETER = "preview"  # One of study_file's OWN_PARAMETERS.
 SALT = "hunch.preview"
@@ -39,7 +40,7 @@ def secret_of(copy: Study, *, language: str = "", levels: Mapping[str, str] | No
     if not copy.is_test:
         raise StateRefused(f"{copy.slug} is no test copy: only a test copy has previews")
     config = copy.config
-    known = {condition.factor: condition.levels for condition in config.conditions}
+    known = {condition.factor: condition.levels for condition in shown_conditions(copy)}
     errors: dict[str, list[str]] = {}
     if language and language not in config.languages:
         errors["language"] = [f"{language!r} is not one of the study's languages: {', '.join(config.languages)}"]

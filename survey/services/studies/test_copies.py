@@ -137,6 +137,7 @@ def _made(study: Study, *, by: Any, via: str) -> Study:
         stored_config=study.stored_config,
         source_text=study.source_text,
         source_sha256=study.source_sha256,
+        is_blind=study.is_blind,
         created_by=by if getattr(by, "is_authenticated", False) else None,
         test_of=study,
     )

@@ -61,6 +61,7 @@ from survey.models import (
     StudyMembership,
     Submission,
     UnfinishedScreen,
+    Upload,
     WebhookEvent,
 )
 from tests import cast
@@ -188,6 +189,12 @@ def code_reason(w: World, coder: str, code: str) -> None:
     ReasonCode.objects.create(explanation=explanation, coder=coder, code=code)
 
 
+def two_uploads(w: World) -> None:
+    user, now = w.a(StudyMembership).user, timezone.now()
+    for _ in range(2):
+        Upload.objects.create(user=user, name="a.csv", sha256="0" * 64, content=b"", created_at=now, expires_at=now)
+
+
 def two_parts(w: World) -> None:
     for _ in range(2):
         PostingPart.objects.create(posting=w.a(Posting), panel="prolific", external_id="one")
@@ -263,6 +270,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "evaluation_once_a_run_and_stage": lambda w: double(w.a(Evaluation)),
     "posting_once_a_panel_study": lambda w: double(w.a(Posting), internal_name="two"),
     "posting_part_once_a_panel": two_parts,
+    "upload_once_a_user_and_file": two_uploads,
     "posting_reward_at_least_1": lambda w: change(w.a(Posting), reward=0),
     "posting_places_at_least_1": lambda w: change(w.a(Posting), places=0),
     "posting_pending_known": lambda w: change(w.a(Posting), pending="burn", pending_at=w.a(Submission).read_at),
