@@ -27,9 +27,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "plan_budget": "Simulate a study: what it would find, how sure it would be, what it costs.",
         "create_study": "Make a study from its file.",
         "members": "Say who may do what in a study, and change it.",
+        "duplicate_study": "Write the file of a study like another one.",
         "amend_study": "Replace a study's file with a changed one, and give the reason.",
         "test_copy": "Make, renew or delete a study's test copy, or the address of a preview.",
         "dry_run": "Fill every figure and table of a study's test copy with simulated people.",
+        "unblind": "Show the conditions of a blind study from now on.",
+        "archive_study": "Take a study out of the lists; nothing of it is deleted.",
         "screens": "Write every screen of a study to files, for instance for an ethics board.",
     },
     "Its stages": {
@@ -87,6 +90,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Connections": {
         "create_token": "Make a token for the REST API.",
         "revoke_token": "End a token for the REST API.",
+        "first_account": "Print the address that makes the first account.",
         "unlock": "Let a researcher log in again who is locked out or has lost the device with codes.",
         "subscribe_webhooks": "Have Prolific report changes at once.",
         "fake_prolific": "Run a simulated Prolific on this machine, to try everything out.",

@@ -93,9 +93,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     list_display = ("at", "who", "via", "action", "subject", "study", "detail_in_short")
     right = Right.READ_ANSWERS
-    list_filter = (KindFilter, StudyOfEntryFilter, WayFilter, "action")
-    search_fields = ("subject", "study", "actor")
-    search_help_text = "By subject, study, or a user's audit name, which the user's page shows."
+    list_filter = (KindFilter, StudyOfEntryFilter, WayFilter)
+    search_fields = ("subject", "study", "actor", "action")
+    search_help_text = "By subject, study, action, or a user's audit name, which the user's page shows."
     fields = ("at", "who", "via", "action", "subject", "study", "detail_text", "seal")
     readonly_fields = ("at", "who", "detail_text", "seal")
     change_list_template = "admin/survey/auditentry/list.html"

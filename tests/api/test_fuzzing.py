@@ -32,8 +32,9 @@ RESEARCHERS = {
     *("studies", "stages", "answers", "answers_csv"),
     *("reports", "report", "leaderboard", "estimates"),
     *("overview", "study_file", "stage", "steps", "runs"),
+    *("jobs", "job_kinds", "job", "job_file", "readings"),
 }
-RUNNERS = {"stage_move", "stage_action", "study_create", "postings"}
+RUNNERS = {"stage_move", "stage_action", "study_create", "postings", "job_ask", "job_cancel", "report_files"}
 ANYBODY = {"index"}
 ANSWERED_AT = ("checks", "item", "form")
 
@@ -125,6 +126,17 @@ def test_a_stage_is_acted_on_as_documented(mode: GenerationMode) -> None:
     assert set(seen) <= {200, 400, 404, 409, 422}, seen
     # A generated address may be wrong where its body is right, and `send_generated` puts an action that exists there.
     assert 200 in seen if mode is GenerationMode.POSITIVE else 400 in seen, seen
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("name", ["job_ask", "job_cancel", "report_files"])
+def test_workers_are_asked_as_documented(name: str, mode: GenerationMode) -> None:
+    cast.open_study()
+    operation = operations()[name]
+    if mode is GenerationMode.NEGATIVE and name == "job_cancel":
+        return  # nothing in its address can be wrong
+    seen = send_generated(operation, mode, {"Authorization": f"Token {runner()}"})
+    assert not set(seen) & {401, 403} and max(seen) < 500, seen
 
 
 def test_postings_are_listed_as_documented() -> None:

@@ -48,7 +48,7 @@ def every_beat() -> list[Callable[[], object]]:
 def test_the_schedule_names_tasks_that_are_here() -> None:
     ours = {name for name in app.tasks if name.startswith("survey.")}
     sent_by_rows = {task.name for task in (tasks.run_step, tasks.run_ml_step, tasks.run_collection)}
-    sent_by_rows |= {tasks.help_with_scoring.name, tasks.compute_estimates.name}
+    sent_by_rows |= {tasks.help_with_scoring.name, tasks.compute_estimates.name, tasks.run_job.name}
     assert {entry["task"] for entry in app.conf.beat_schedule.values()} | sent_by_rows == ours
 
 

@@ -172,7 +172,7 @@ def test_a_missing_translation_is_listed_and_refused_at_its_line() -> None:
         ({"title": {"en": "A", "de": 5}}, "title: de: Input should be a valid string"),
         ({"texts": {"languages": ["en", "en"]}}, "texts: languages: one is named twice"),
         ({"texts": {"languages": ["en", "de"], "language": "de"}}, 'texts: languages begin with "en": remove language'),
-        ({"texts": {"languages": ["en", "fr"]}}, "texts.languages.2: Input should be 'en' or 'de'"),
+        ({"texts": {"languages": ["en", "fr"]}}, "texts.languages.2: choose one of en, de"),
     ],
 )
 def test_it_refuses_texts_and_languages_that_do_not_fit(changes: dict[str, Any], message: str) -> None:

@@ -48,7 +48,7 @@ def test_a_payment_that_is_sent_while_another_process_looks_is_not_paid_again(fa
     begins(posting.study, place)
     fake.time_out(place["id"])
     read_posting(posting)
-    batch = money._prepare(fetched(posting), at_once=200, by=None, via="test")
+    batch = money._prepare(fetched(posting), None, at_once=200, by=None, via="test")
     assert batch is not None
     is_marked = Event()
 

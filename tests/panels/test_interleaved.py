@@ -605,7 +605,7 @@ def test_a_payment_that_is_not_sent_yet_is_dropped_when_an_older_one_turns_out_t
     def a_long_time() -> None:
         panel.passes()
         settle_newest(was_paid=False)
-        prepared.append(money._prepare(fresh(), at_once=200, by=None, via="test"))
+        prepared.append(money._prepare(fresh(), None, at_once=200, by=None, via="test"))
 
     panel.meanwhile("pay_bonuses", a_long_time)
     with pytest.raises(StateRefused, match="counts as paid"):

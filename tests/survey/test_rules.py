@@ -48,7 +48,10 @@ def test_a_rules_table_alone_has_every_default() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"flags": {"speed": {}}}, "flags.speed: unknown key; the keys here are attention, hidden, looked_up"),
+        (
+            {"flags": {"speed": {}}},
+            'flags.speed: unknown key; did you mean "speeder"? The keys here are attention, hidden, looked_up',
+        ),
         ({"flags": {"speeder": {"seconds_per_item": 0, "words_per_second": 0}}}, "so nobody is ever flagged"),
         ({"flags": {"same_answers": {"share": 1.1}}}, "flags.same_answers.share"),
         ({"flags": {"same_answers": {"items": 4}}}, "a sitting has 3 items: choose 2 to 3"),

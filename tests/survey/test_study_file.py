@@ -90,7 +90,7 @@ def test_it_names_the_line_of_a_file_that_is_not_toml() -> None:
             "seed = 1\nsede = 2",
             "sede",
             1,
-            'sede: unknown key; did you mean "seed"? The keys here are bank, blocks',
+            'sede: unknown key; did you mean "seed"? The keys here are bank, blind, blocks',
         ),
         ("sittings = 4\n\n", "sitings = 4\n\n", "sitings", 1, "stages.1.sitings: unknown key"),
         ('kind = "epsilon_greedy"', 'kind = "epsilon_greedy"\neps = 1', "eps = 1", 1, "stages.2.design.eps: unknown"),

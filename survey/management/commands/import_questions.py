@@ -107,6 +107,7 @@ class Command(HunchCommand):
             self._look(proposal)
             problems.raise_if_any()
             return
+        problems.raise_if_any()
         if proposal.alike is not None:
             self._alike(proposal.alike)
         rows = list(chosen.taken(iter(proposal.rows)))

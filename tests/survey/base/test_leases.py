@@ -12,11 +12,13 @@ from django.utils import timezone
 from predictors.errors import Stopped
 from survey.models import (
     AnswerCollection,
+    Delivery,
     Job,
     JobStep,
     LanguageModel,
     Leased,
     PredictorRun,
+    Receiver,
     ScoringPart,
     StoredEstimate,
 )
@@ -51,12 +53,21 @@ def a_job() -> Leased:
     return Job.objects.create(study=cast.small_study(), kind="export", expires_at=timezone.now())
 
 
+def a_delivery() -> Leased:
+    now = timezone.now()
+    receiver = Receiver.objects.create(
+        study=cast.small_study(), kind="email", shown="a@b.example", sealed=b"", since=now
+    )
+    return Delivery.objects.create(receiver=receiver, event_id="1", event="test", body={}, due_at=now)
+
+
 MAKERS: dict[type[Leased], Callable[[], Leased]] = {
     JobStep: a_step,
     Job: a_job,
     AnswerCollection: a_collection,
     ScoringPart: a_part,
     StoredEstimate: an_estimate,
+    Delivery: a_delivery,
 }
 
 

@@ -274,12 +274,12 @@ def test_words_are_in_the_hash_of_every_screen_with_a_variant() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"answer_mode": "slider"}, "instrument.options.answer_mode: Input should be 'direction', 'blank'"),
+        ({"answer_mode": "slider"}, "instrument.options.answer_mode: choose one of direction, blank"),
         ({"explanation": 0}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
         ({"explanation": 1.5}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
         ({"explanation": "some"}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
         ({"explanation": True}, 'instrument.options.explanation: write "none", "all", or a share above 0'),
-        ({"explanation_characters": 0}, "instrument.options.explanation_characters: Input should be greater"),
+        ({"explanation_characters": 0}, "instrument.options.explanation_characters: must be 1 or more"),
         ({"confidence": True}, "instrument.options.confidence: it is that in the own answer: set own_answer"),
         (
             {"evidence": "real", "models": "different"},

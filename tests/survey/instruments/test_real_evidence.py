@@ -219,8 +219,8 @@ def test_alignment_looks_at_the_model_that_was_shown_alone() -> None:
         ({"language_model": "parrot"}, 'instrument.options.language_model: only evidence = "real" has it'),
         ({"show_answer": True}, 'instrument.options.show_answer: only evidence = "real" has it'),
         ({"evidence": "real", "language_model": "gull"}, "no language model is called 'gull'; there are: parrot, shy"),
-        ({"evidence": "true"}, "instrument.options.evidence: Input should be 'hypothetical' or 'real'"),
-        ({"answerer": "a horse"}, "instrument.options.answerer: Input should be 'model' or 'ai_or_person'"),
+        ({"evidence": "true"}, "instrument.options.evidence: choose one of hypothetical, real"),
+        ({"answerer": "a horse"}, "instrument.options.answerer: choose one of model, ai_or_person"),
         (
             {"evidence": "real", "language_model": "shy"},
             "instrument.options.language_model: shy has answered 1 of the study's 40 questions: collect its answers",

@@ -269,7 +269,7 @@ def test_a_planned_rule_is_never_changed() -> None:
 @pytest.mark.parametrize(
     ("stage", "more", "message"),
     [
-        ({"stop": {"width": 0}}, {}, r"stages\.1\.stop\.width: Input should be greater than 0"),
+        ({"stop": {"width": 0}}, {}, r"stages\.1\.stop\.width: must be more than 0"),
         ({"stop": {"width": 0.1, "after": 81}}, {}, r"stages\.1\.stop\.after: 81 people, and the stage has 80"),
         (
             {"stop": {"width": 0.1, "factor": "x"}},

@@ -166,7 +166,9 @@ def test_a_whole_stage_is_answered_over_http(live_server, through: str) -> None:
     crowd = Crowd(study=study, respondents=4, base_url=live_server.url, through=through, concurrency=2)
     visits = []
     assert crowd.run(visits.append) == Counter(completed=4)
-    assert {visit.code for visit in visits} == {study.completion_code("completed")}
+    # Nobody needs a code at the end of an open study, and the pages show none.
+    code = "" if through == "pages" else study.completion_code("completed")
+    assert {visit.code for visit in visits} == {code}
     assert Sitting.objects.filter(stage=stage, state="complete").count() == 4
     assert Assignment.objects.filter(slot__stage=stage, state="counted").count() == 12
     assert FormAnswer.objects.count() == 4
