@@ -67,6 +67,8 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def each(case: Case) -> None:
+        if "number" in case.path_parameters and mode is GenerationMode.POSITIVE:
+            case.path_parameters = {**case.path_parameters, "number": 1}
         if "slug" in case.path_parameters:
             named = {"name": "budget"} if "name" in case.path_parameters else {}
             if "index" in case.path_parameters:
