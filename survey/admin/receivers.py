@@ -1,4 +1,4 @@
-"""Who outside is told of a study's alerts: added, tried, switched off, and what each was sent."""
+"""Where a study's alerts are sent: receivers are added, tried and switched off, with what each was sent."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ class ReceiverPages(StudyFilePages):
         return self._page(
             request,
             "receivers.html",
-            title=f"Who is told of {study.slug}",
+            title=f"Alert receivers of {study.slug}",
             study=study,
             rows=study.receivers.select_related("created_by"),
             form=form,

@@ -1,4 +1,4 @@
-"""Who outside is told of a study's alerts, and each message to them. No row names a person who takes part."""
+"""Where a study's alerts are sent, and each message. No row names a person who takes part."""
 
 from django.conf import settings
 from django.db import models

@@ -106,7 +106,7 @@ def queue_events(*, now: datetime) -> int:
         for receiver, alert in wanted
         for row in _rows_of(receiver, alert, now)
         if (receiver.pk, row.event_id) not in known
-        # What was over before anybody was told is told to nobody.
+        # What was over before it was sent is sent to nobody.
         and (alert.resolved_at is None or (receiver.pk, _id_of(alert, "open")) in known)
     ]
     Delivery.objects.bulk_create(made, ignore_conflicts=True)

@@ -1,4 +1,4 @@
-"""Who is told of a study's alerts: added, switched off, removed. The audit has each change, without addresses."""
+"""The receivers of a study's alerts: added, switched off, removed. The audit has each change, without addresses."""
 
 import json
 import secrets

@@ -392,23 +392,30 @@ def _approve_together(posting: Posting, client: PanelClient, *, by: Any, via: st
     """Approve several by one call; return how many. The panel carries it out after its answer: until a reading shows
     it, they wait. Where the panel refuses them together, nothing is done, and each is asked for alone."""
     rows = [found.submission for found in reconcile(posting).to(Action.APPROVE) if found.submission is not None]
-    done = 0
+    done, failure = 0, None
     for start in range(0, len(rows), client.approvals_at_once):
+        part = {row.pk: ids_of(row).submission for row in rows[start : start + client.approvals_at_once]}
         now = timezone.now()
-        part = rows[start : start + client.approvals_at_once]
-        if len(part) == 1:
+        # Asking again does no harm, so that a mark of an earlier try is written over.
+        Submission.objects.filter(pk__in=part, pending="").update(approved_at=now)
+        mine = Submission.objects.filter(pk__in=part, approved_at=now)
+        asked_for = [part[pk] for pk in mine.values_list("pk", flat=True)]
+        if len(asked_for) < 2:
+            mine.update(approved_at=None)
             break
-        mine = [row for row in part if Submission.objects.filter(pk=row.pk, pending="").update(approved_at=now)]
         try:
-            client.approve_all([ids_of(row).submission for row in mine])
+            client.approve_all(asked_for)
         except PanelError as exc:
-            if not exc.outcome_is_known:
-                raise
-            Submission.objects.filter(pk__in=[row.pk for row in mine], approved_at=now).update(approved_at=None)
+            if exc.outcome_is_known:
+                mine.update(approved_at=None)
+            else:
+                failure = exc
             break
-        done += len(mine)
+        done += len(asked_for)
     if done:
         record("approve", posting, by=by, via=via, people=done)
+    if failure is not None:
+        raise failure
     return done
 
 

@@ -28,7 +28,7 @@ from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .messages import in_our_words, near, unknown_key, with_hint
-from .older import read_stored, told
+from .older import problem_lines, read_stored
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
 from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
@@ -113,9 +113,9 @@ __all__ = [
     "near",
     "parse",
     "problem_at",
+    "problem_lines",
     "read_stored",
     "tables_in",
-    "told",
     "too_large",
     "unknown_key",
     "with_hint",

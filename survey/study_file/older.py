@@ -24,10 +24,10 @@ def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
     except ValidationError as exc:
         with words_of(languages_of(stored)):
             config = as_far_as_possible(StudyConfig, stored)
-        return config.with_problems(told(exc))
+        return config.with_problems(problem_lines(exc))
 
 
-def told(error: ValidationError) -> list[str]:
+def problem_lines(error: ValidationError) -> list[str]:
     """What is wrong, each with its place."""
     return [_line(one) for one in error.errors(include_url=False)[:MOST_TOLD]]
 

@@ -164,7 +164,7 @@ class StudyConfig(Strict):
         return [*filter(None, [self.texts.answerer]), *own]
 
     def under(self, levels: Mapping[str, str]) -> "StudyConfig":
-        """A copy whose texts name the answerer as a sitting with these levels is told. For a config in one language."""
+        """A copy whose texts name the answerer as sittings with these levels read it. For a config in one language."""
         name = self.answerer_under(levels)
         return self if name is None else self.naming(name)
 
@@ -188,7 +188,7 @@ class StudyConfig(Strict):
 
     @model_validator(mode="after")
     def its_parts_fit(self) -> "StudyConfig":
-        """All rules between the parts; what breaks several of them is told at once."""
+        """All rules between the parts; what breaks several of them is reported at once."""
         found: list[WrongKey] = []
         for rule in (
             self._names_of_the_answerer_fit,

@@ -1,4 +1,4 @@
-"""The page that says who outside is told: added with a secret shown once, tried, switched off, removed."""
+"""The page of a study's alert receivers: added with a secret shown once, tried, switched off, removed."""
 
 import re
 from typing import Any

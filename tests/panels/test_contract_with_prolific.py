@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelRefused
+from survey.contracts.panels import PanelRefused, PanelUnreachable
 from survey.exceptions import FileErrors, StateRefused
 from survey.models import Alert, AuditEntry, Posting, PostingPart, Sitting, Study, Submission
 from survey.operation.causes import still_paused
@@ -219,6 +219,26 @@ def test_several_are_approved_by_one_call(fake: FakeProlific) -> None:
     assert reconciliation.reconcile(posting).to(Action.APPROVE) == [], "they wait for the next reading"
     read_posting(posting)
     assert reconciliation.reconcile(posting).differences == []
+
+
+def test_approvals_of_which_nobody_knows_are_looked_at_before_they_are_asked_for_again(fake: FakeProlific) -> None:
+    posting = posted()
+    for place in [arrives(fake, posting) for _ in range(2)]:
+        begins(posting.study, place)
+        fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    fake.calls.clear()
+
+    def lost(_submissions: Any) -> None:
+        raise PanelUnreachable("no answer", outcome_is_known=False)
+
+    with ProlificAccount.open() as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "approve_all", lost)
+        with pytest.raises(PanelUnreachable):
+            reconciliation.approve_finished(posting, client=client)
+    assert reconciliation.approve_finished(posting) == 0 and fake.calls == []
+    read_posting(posting)
+    assert reconciliation.approve_finished(posting) == 2
 
 
 # What is sent, and what comes back

@@ -96,7 +96,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
 def _check_the_rest(
     mended: study_file.Mended, text: str, report: Reporter, instead_of: Study | None, reader: Any
 ) -> None:
-    """What else is wrong with a file whose schema is broken somewhere: all of it is told at once."""
+    """What else is wrong with a file whose schema is broken somewhere: all of it is reported at once."""
     known: list[tuple[Place, str]] = []
     _check_names(mended.config, lambda place, message: known.append((place, message)), instead_of, reader)
     if not (known and reader is not None):

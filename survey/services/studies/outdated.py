@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from survey.contracts import instruments, panels
 from survey.models import Study
-from survey.study_file import told
+from survey.study_file import problem_lines
 
 
 def file_problems(study: Study) -> list[str]:
-    """What this version would refuse of the file in force; empty for nearly every study. A missing instrument is told
-    of elsewhere."""
+    """What this version would refuse of the file in force; empty for nearly every study. A missing instrument is
+    reported elsewhere."""
     found = [*study.config.problems]
     if instruments.is_known(study.instrument):
         instrument = instruments.of_study(study)
@@ -27,5 +27,5 @@ def _problems(where: str, check: Callable[[], Any]) -> list[str]:
     try:
         check()
     except ValidationError as exc:
-        return [f"{where}.{one}" for one in told(exc)]
+        return [f"{where}.{one}" for one in problem_lines(exc)]
     return []

@@ -160,7 +160,7 @@ class Job:
         """Its files, each checked by its hash. Half a file of before is continued; one that is whole is left as it is.
 
         Raises:
-            HunchError: a file cannot be had, or is not what the server says.
+            HunchError: a file is no longer kept, or is not what the server says.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
