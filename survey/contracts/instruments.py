@@ -452,6 +452,30 @@ class Signals:
         return ()
 
 
+@dataclass(frozen=True)
+class Demonstration:
+    """What `hunch demo --instrument NAME` runs.
+
+    `study_file`: its name in `studies/`, or a path. `load_bank`: path of a function without arguments, as
+    module.function, that returns the study's bank and imports it, with all that the study needs beside it, unless it is
+    stored. `verdict`: path of a function (study, null) that returns a `Verdict`; without it the last stage must find
+    more of the first outcome than the first stage.
+    """
+
+    study_file: str
+    load_bank: str
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a demonstration found what it should, in a sentence. `figures`: for programs to read."""
+
+    passed: bool
+    sentence: str
+    figures: Mapping[str, Any]
+
+
 # The instrument itself
 
 
@@ -491,6 +515,8 @@ class Instrument(ABC):
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
     codebook_note: ClassVar[str] = ""
+    # The study that `hunch demo --instrument NAME` runs; None: it has none.
+    demonstration: ClassVar[Demonstration | None] = None
 
     def __init__(self, study: "Study | None" = None) -> None:
         self._study = study

@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
-from survey.contracts.instruments import CONTRACT, Candidates, Instrument, PoolOutlook
+from survey.contracts.instruments import CONTRACT, Candidates, Demonstration, Instrument, PoolOutlook
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
@@ -100,6 +100,7 @@ class BeliefUpdate(Instrument):
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     signals = BeliefSignals()
+    demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank")
 
     @cached_property
     def pairing(self) -> BeliefPairs:
