@@ -79,7 +79,8 @@ class ShownField:
 
 
 def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
-    """A field of an instrument's form. Radio buttons look like those of checks; all else is the instrument's widget."""
+    """A field of an instrument's form. Radio buttons look like those of checks, or stand in a row where the widget says
+    `is_scale`; all else is the instrument's widget."""
     shown = ShownField(
         name=bound.name,
         label=str(bound.label),
@@ -97,6 +98,10 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
     choices: Any = bound.field.choices  # type: ignore[attr-defined]
     entered = str(bound.value() or "")
     options = [Option(str(value), str(text), chosen=str(value) == entered) for value, text in choices]
+    if getattr(bound.field.widget, "is_scale", False):
+        # Points in a row; a point whose words are its number has none of its own.
+        points = [replace(one, text="" if one.text == one.value else one.text) for one in options]
+        return replace(shown, kind="scale", options=points)
     return replace(shown, kind="radio", options=options)
 
 

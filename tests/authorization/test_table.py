@@ -180,7 +180,7 @@ def account(name: str, *, permissions: bool = True, **flags: bool) -> User:
     return user
 
 
-OURS = ("survey", "belief_update", "own_answers")
+OURS = ("survey", "belief_update", "own_answers", "preference")
 
 
 def logged_in(user: User) -> Visitor:

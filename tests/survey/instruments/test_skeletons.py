@@ -1,6 +1,6 @@
-"""Two instruments to come, as small as they can be, go through whole stages: places in sentences, and pairs of replies.
+"""An instrument to come, as small as it can be, goes through whole stages: places in sentences.
 
-They are packages of their own in tests/packages, found by entry point.
+It is a package of its own in tests/packages, found by entry point.
 """
 
 import csv
@@ -12,7 +12,6 @@ from cloze_skeleton.labels import match_of, normalised
 from cloze_skeleton.models import Gap, Word
 from django.core.management import call_command
 from django.test import Client
-from preference_skeleton.models import Comparison, Judgement, Rating
 
 from survey.contracts import instruments
 from survey.contracts.reports import Given
@@ -54,16 +53,7 @@ CLOZE: dict[str, Any] = {
         {"kind": "end", "text": "Thanks."},
     ],
 }
-MODELS = ("owl", "parrot", "raven")
-PREFERENCE: dict[str, Any] = {
-    **CLOZE,
-    "slug": "preference",
-    "bank": "prompts",
-    "instrument": {"kind": "preference", "options": {"models": list(MODELS)}},
-    "candidates": {"size": 24},
-    "roles": {"holdout": 0, "controls": 0.5, "control_kinds": ["repeat", "same"]},
-    "blocks": [block for block in CLOZE["blocks"] if block["kind"] != "practice"],
-}
+WITHOUT_PRACTICE = [block for block in CLOZE["blocks"] if block["kind"] != "practice"]
 
 
 @pytest.fixture
@@ -73,22 +63,6 @@ def sentences(tmp_path: Path) -> None:
     path = tmp_path / "sentences.csv"
     path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n")
     call_command("import_questions", str(path), bank="sentences", format="sentences")
-
-
-@pytest.fixture
-def prompts(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.csv"
-    path.write_text("id,source,text\n" + "".join(f"p{number},code,Write thing {number}.\n" for number in range(10)))
-    call_command("import_questions", str(path), bank="prompts", format="prompts")
-    rows = [
-        f"{model},p{number},{model[0] * (10 + 30 * place)} {number}"
-        for place, model in enumerate(MODELS)
-        for number in range(10)
-        if (model, number) != ("raven", 9)
-    ]
-    path = tmp_path / "replies.csv"
-    path.write_text("\n".join(["llm,question_id,response", *rows]) + "\n")
-    call_command("import_replies", str(path), bank="prompts")
 
 
 def opened(study: Study, index: int = 1) -> Stage:
@@ -175,7 +149,7 @@ def test_several_words_are_asked_for_once_more_and_then_the_first_is_taken(sente
 
 @pytest.mark.parametrize("word", ["", " ", "x" * 41])
 def test_a_word_that_is_none_is_refused(word: str, sentences: None) -> None:
-    study = cast.study(**{**CLOZE, "blocks": PREFERENCE["blocks"]})
+    study = cast.study(**{**CLOZE, "blocks": WITHOUT_PRACTICE})
     opened(study)
     sitting = begin_sitting(study=study, ids=new_open_person())
     with pytest.raises(FieldErrors):
@@ -205,7 +179,7 @@ def test_words_are_compared_by_normalisation_1(typed: str, target: str, exact: b
 
 
 def test_the_page_of_a_cloze_item_has_its_own_parts_and_script(sentences: None, client: Client) -> None:
-    study = cast.study(**{**CLOZE, "blocks": PREFERENCE["blocks"]})
+    study = cast.study(**{**CLOZE, "blocks": WITHOUT_PRACTICE})
     opened(study)
     page = arrive(client, slug="cloze")
     html = client.get("/s/cloze/sitting").content.decode()
@@ -241,87 +215,3 @@ def test_a_practice_example_without_its_fragment_is_refused(sentences: None) -> 
     with pytest.raises(FileErrors) as refused:
         cast.study(**{**CLOZE, "blocks": [CLOZE["blocks"][0], bad, *CLOZE["blocks"][2:]]})
     assert "blocks.2.examples.2.fragment: is missing" in str(refused.value)
-
-
-# Preference
-
-
-def test_items_are_pairs_of_replies_to_prompts_that_have_both(prompts: None) -> None:
-    study = cast.study(**PREFERENCE)
-    instrument = instruments.of_study(study)
-    questions = instrument.usable(list(study.bank.questions.order_by("position")))
-    assert instrument.universe_size(questions) == 9 * 3 + 1
-
-
-def test_a_preference_study_goes_through_its_stages(prompts: None, tmp_path: Path) -> None:
-    study = cast.study(**PREFERENCE)
-    for index in (1, 2):
-        stage = opened(study, index)
-        for _person in range(6):
-            play(study)
-        jobs.run_inline(lifecycle.close_stage(stage))
-        assert not verify_stage(Stage.objects.select_related("study__bank").get(pk=stage.pk)).differences
-    rows = exported(study, tmp_path, "answers.csv")
-    assert len(rows) == 36 and {row["model_a"] for row in rows} <= set(MODELS)
-    assert {(row["role"], row["control_kind"]) for row in rows} == {
-        ("sampled", ""),
-        ("control", "same"),
-        ("repeat", ""),
-    }
-    assert all(row["model_a"] == row["model_b"] for row in rows if row["control_kind"] == "same")
-    assert {row["first"] for row in rows} == {"a", "b"}
-    found = estimate(study).as_json()
-    assert "pairs of replies to the bank's 10 prompts" in str(found)
-    (entry,) = instruments.of_study(study).reports()
-    findings = entry.load().make(study, Given(question=()))
-    wins = {(row[0], row[1]): (row[2], row[3]) for row in findings.tables[0].rows}
-    assert wins["raven", "owl"][0] > wins["owl", "raven"][0]  # simulated people like longer replies
-    assert wins["raven", "owl"][1] == wins["owl", "raven"][1]
-
-
-def test_sides_are_drawn_and_change_when_an_item_is_asked_again(prompts: None) -> None:
-    study = cast.study(**PREFERENCE)
-    opened(study)
-    for _person in range(6):
-        play(study)
-    of_slot = {
-        (one.response.assignment.sitting_id, one.response.assignment.slot_id): one
-        for one in Judgement.objects.select_related("response__assignment__slot")
-    }
-    repeats = [(key, one) for key, one in of_slot.items() if one.response.assignment.slot.repeat_of_id is not None]
-    assert repeats
-    for (sitting, _slot), again in repeats:
-        assert again.a_first is not of_slot[sitting, again.response.assignment.slot.repeat_of_id].a_first
-    for rating in Rating.objects.select_related("judgement"):
-        expected = 4.5 - rating.given
-        assert rating.towards_a == (expected if rating.judgement.a_first else -expected)
-
-
-def test_the_page_shows_two_replies_as_text_and_names_no_model(prompts: None, client: Client) -> None:
-    study = cast.study(**PREFERENCE)
-    opened(study)
-    page = arrive(client, slug="preference")
-    comparison = Comparison.objects.select_related("a", "b").get(item=begun_item(study))
-    assert {page.parts["reply_1"], page.parts["reply_2"]} == {comparison.a.response, comparison.b.response}
-    html = client.get("/s/preference/sitting").content.decode()
-    assert not any(model in html for model in MODELS)
-    assert html.count('type="radio"') == 16 and 'value="8"' in html
-    refused = client.post("/s/preference/sitting", {**page.hidden, "helpful": "9"}, follow=True)
-    assert refused.content.decode().count("Choose one of the eight places.") >= 2
-    client.post("/s/preference/sitting", {**page.hidden, "cannot_judge": "on"})
-    judgement = Judgement.objects.get()
-    assert judgement.cannot_judge and not judgement.ratings.exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"models": ["owl"]}, "instrument.options.models: "),
-        ({"models": ["owl", "owl"]}, "two of them are the same: name each once"),
-        ({"models": ["owl", "eagle"]}, "eagle has no reply to this bank: import_replies adds them"),
-    ],
-)
-def test_models_that_cannot_be_compared_are_refused(options: dict[str, Any], said: str, prompts: None) -> None:
-    with pytest.raises(FileErrors) as refused:
-        cast.study(**{**PREFERENCE, "instrument": {"kind": "preference", "options": options}})
-    assert said in str(refused.value)
