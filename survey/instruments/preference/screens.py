@@ -43,7 +43,7 @@ def next_screen(assignment: "Assignment", options: PreferenceOptions) -> Screen 
 def screen_of(*, prompt: str, replies: list[str], options: PreferenceOptions, reason: bool) -> Screen:
     """The screen of any prompt with two replies, in the order in which they are shown."""
     parts = {"prompt": {"kind": "prompt", "value": prompt}}
-    words = {}
+    words = {"prompt": _("The prompt"), "reply_1": _("Reply 1"), "reply_2": _("Reply 2")}
     for number, reply in enumerate(replies, start=1):
         shown = cut(reply, options.max_reply_characters)
         parts[f"reply_{number}"] = {"kind": "reply", "value": shown}

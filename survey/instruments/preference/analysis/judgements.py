@@ -77,6 +77,10 @@ class Judgements:
         columns = ("prompt", "a", "b", "category", "person", "outcome", "value", "first", "probability", "chance")
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
+    def unweighted(self) -> Judgements:
+        """The same, each judgement counted once."""
+        return replace(self, probability=np.ones(self.n))
+
     def with_ties(self, tie: str) -> Judgements:
         """The same with ties as the study file says: `4-5` makes the two middle places a tie."""
         if tie == "none":

@@ -66,7 +66,7 @@ def simulate(world: World, stages: Sequence[StagePlan], *, rng: np.random.Genera
     for stage in stages:
         scores = None
         if not isinstance(stage.design, Uniform):
-            theta, spread = posterior(joined(parts)) if parts else (np.zeros(m), np.eye(m))
+            theta, spread = posterior(joined(parts).unweighted()) if parts else (np.zeros(m), np.eye(m))
             scores = information(theta, spread, a, b) + rng.random(len(a)) * 1e-9
         drawn = draw(
             design=stage.design,
