@@ -3,8 +3,8 @@
     python benchmarks/preference_laws.py [--studies 2000] [--models 8] [--part laws|saving|judges]
 
 Simulated studies with known strengths and side bias: five stages of 120 judgements on 100 prompts, uniform and drawn by
-information (epsilon-greedy, 0.2, top quarter). Every study has a seed derived from the figure's name and its number. The
-laws are printed as coverage of 95 % intervals with its Monte Carlo error; a figure should lie between 93 and 97 %.
+information (epsilon-greedy, 0.2, top quarter). Every study has a seed derived from the figure's name and its number.
+The laws are printed as coverage of 95 % intervals with its Monte Carlo error; a figure should lie between 93 and 97 %.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bandit import EpsilonGreedy, Uniform
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.analysing import win_shares
 from survey.instruments.preference.analysis.judgements import A, B, Judgements
-from survey.instruments.preference.analysis.simulation import StagePlan, World, population, simulate, spaced
+from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 
 PROMPTS, STAGES, PEOPLE, ITEMS = 100, 5, 12, 10
 DESIGNS = ("uniform", "information")
@@ -68,13 +68,21 @@ def laws(studies: int, models: int) -> dict[str, Any]:
     """Strengths, side bias and win shares, where nobody differs and where people and prompts do."""
     found: dict[str, Any] = {}
     for kind, differ in (("alike", {}), ("differing", {"person_sd": 0.4, "prompt_sd": 0.4})):
-        world = World(theta=spaced(models, 2.0), gamma=0.3, prompts=PROMPTS, **differ)
+        world = PreferenceWorld(theta=spaced(models, 2.0), gamma=0.3, prompts=PROMPTS, **differ)
         theta, gamma = population(world)
         for design in DESIGNS:
             name = f"laws {kind} {design}"
             covers = {figure: Cover() for figure in ("theta", "neighbours", "gamma", "win share")}
             for number in range(studies):
                 judged = simulate(world, plans(design), rng=seed_of(name, number))
+                if not differ and design == "information":  # The model alone is right where nobody differs.
+                    alone = bradley_terry.fit(judged.unweighted())
+                    for one in range(models - 1):
+                        gap = float(theta[one] - theta[one + 1])
+                        covers.setdefault("neighbours, each answer once", Cover()).add(
+                            alone.difference(one, one + 1), gap
+                        )
+                    covers.setdefault("gamma, each answer once", Cover()).add(alone.side, gamma)
                 ranking = bradley_terry.fit(judged)
                 for one in range(models):
                     covers["theta"].add(ranking.of(one), float(theta[one]))
@@ -88,7 +96,7 @@ def laws(studies: int, models: int) -> dict[str, Any]:
     return found
 
 
-def _win_share(world: World, one: int, other: int) -> float:
+def _win_share(world: PreferenceWorld, one: int, other: int) -> float:
     node, weight = np.polynomial.hermite_e.hermegauss(41)
     spread = np.sqrt(2 * (world.person_sd**2 + world.prompt_sd**2))
     gap = world.theta[one] - world.theta[other]
@@ -97,10 +105,11 @@ def _win_share(world: World, one: int, other: int) -> float:
 
 
 def saving(studies: int, models: int) -> dict[str, Any]:
-    """What sampling by information buys: the widest standard error of two neighbours, and how often the best is found."""
+    """What sampling by information buys: the widest standard error of neighbours, and how often the best is found."""
     found: dict[str, Any] = {}
     for span in (1.0, 2.0, 3.0):
-        world = World(theta=spaced(models, span), gamma=0.0, prompts=PROMPTS)
+        world = PreferenceWorld(theta=spaced(models, span), gamma=0.0, prompts=PROMPTS)
+        truth = world.theta[:-1] - world.theta[1:]
         for design in DESIGNS:
             drawn = [simulate(world, plans(design), rng=seed_of(f"saving {span} {design}", n)) for n in range(studies)]
             for by in ("design weights", "the model alone"):
@@ -109,9 +118,7 @@ def saving(studies: int, models: int) -> dict[str, Any]:
                     ranking = bradley_terry.fit(judged if by == "design weights" else judged.unweighted())
                     gaps = [ranking.difference(one, one + 1) for one in range(models - 1)]
                     widest.append(np.nanmax([gap.error or np.nan for gap in gaps]))
-                    off.append(
-                        [(gap.value or 0) - (world.theta[one] - world.theta[one + 1]) for one, gap in enumerate(gaps)]
-                    )
+                    off.append([(gap.value or 0) - truth[place] for place, gap in enumerate(gaps)])
                     best.append(ranking.order[0] == 0)
                 found[f"span {span:g}, {design}, by {by}"] = {
                     "widest": round(float(np.mean(widest)), 4),
@@ -178,7 +185,7 @@ def _rows(prompt: np.ndarray, person: np.ndarray, rating: np.ndarray, prompts: i
 def assisted(studies: int) -> dict[str, Any]:
     """Win rates with the help of a good judge, and of one that is pure noise: 400 prompts, 100 answers."""
     found: dict[str, Any] = {}
-    world = World(theta=np.array([0.5, -0.5]), gamma=0.0, prompts=400)
+    world = PreferenceWorld(theta=np.array([0.5, -0.5]), gamma=0.0, prompts=400)
     chance = 1 / (1 + np.exp(-1.0))
     for kind in ("good", "noise"):
         alone, helped, saved = Cover(), Cover(), []
@@ -194,7 +201,7 @@ def assisted(studies: int) -> dict[str, Any]:
             (one,) = judging.assisted(people, keys, universe={(0, 1): chances})
             for cover, figure in ((alone, one.people), (helped, one.assisted)):
                 low, high = figure.interval
-                cover.add(bradley_terry.Figure(figure.value, figure.standard_error, low, high), chance)
+                cover.add(bradley_terry.MeasuredFigure(figure.value, figure.standard_error, low, high), chance)
             saved.append(one.saved or 0.0)
         found[kind] = {"alone": alone.line(), "assisted": helped.line(), "saved": round(float(np.mean(saved)), 1)}
     return found

@@ -458,8 +458,8 @@ class Demonstration:
 
     `study_file`: its name in `studies/`, or a path. `load_bank`: path of a function without arguments, as
     module.function, that returns the study's bank and imports it, with all that the study needs beside it, unless it is
-    stored. `verdict`: path of a function (study, null) that returns a `Verdict`; without it the last stage must find
-    more of the first outcome than the first stage.
+    stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it the last stage
+    must find more of the first outcome than the first stage.
     """
 
     study_file: str
@@ -468,7 +468,7 @@ class Demonstration:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DemonstrationVerdict:
     """Whether a demonstration found what it should, in a sentence. `figures`: for programs to read."""
 
     passed: bool

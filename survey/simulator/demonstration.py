@@ -15,7 +15,7 @@ from bandit.estimators import Comparison, compare_shares
 from survey import study_file
 from survey.console.text_tables import decimal, percent, table
 from survey.contracts import instruments
-from survey.contracts.instruments import Demonstration, Metric, Verdict
+from survey.contracts.instruments import Demonstration, DemonstrationVerdict, Metric
 from survey.exceptions import NotFound
 from survey.models import Bank, Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.places import STUDIES_DIR
@@ -238,11 +238,11 @@ class DemoVerdict:
         return {"lift": self.comparison.ratio, "p": None if p is None else float(f"{p:.6g}")}
 
 
-def verdict_on(study: Study, *, null: bool) -> "DemoVerdict | Verdict":
+def verdict_on(study: Study, *, null: bool) -> "DemoVerdict | DemonstrationVerdict":
     """What the study's demonstration says of it; without words of its own, whether the last stage found more."""
     path = demonstration_of(study.instrument).verdict
     if path:
-        found: Verdict = _function(path)(study, null)
+        found: DemonstrationVerdict = _function(path)(study, null)
         return found
     return lift_of(study, null=null)
 
@@ -263,7 +263,7 @@ def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 
 
-def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict | Verdict) -> dict[str, Any]:
+def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict | DemonstrationVerdict) -> dict[str, Any]:
     """What the demo prints last, for programs to read."""
 
     def rounded(value: Any) -> Any:

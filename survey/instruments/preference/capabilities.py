@@ -1,7 +1,7 @@
 """The optional capabilities of preferences: controls, signals, the priority."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from survey.models import Assignment, ModelAnswer, Question
 
 from .analysis import bradley_terry
 from .analysis.information import information
-from .models import Comparison, Judgement
-
-if TYPE_CHECKING:
-    from .instrument import Preference
+from .models import ReplyComparison, ReplyJudgement
+from .rows import judgements_of
 
 ROW = np.dtype([("question", "<i4"), ("a", "i2"), ("b", "i2")])
 SAME = "same"
@@ -25,7 +23,7 @@ class PreferenceControls(Controls):
 
     kinds = (REPEAT, SAME)
 
-    def __init__(self, instrument: "Preference") -> None:
+    def __init__(self, instrument: Any) -> None:
         self._instrument = instrument
 
     def draw(self, *, kind: str, count: int, questions: Sequence[Question], rng: np.random.Generator) -> np.ndarray:
@@ -48,7 +46,7 @@ class PreferenceSignals(Signals):
     def word_counts(self, items: Collection[int]) -> dict[int, int]:
         """Of the prompt and both replies."""
         found = {}
-        asked = Comparison.objects.filter(pk__in=items).values_list(
+        asked = ReplyComparison.objects.filter(pk__in=items).values_list(
             "pk", "question__plain", "a__response", "b__response"
         )
         for item, *texts in asked.iterator(2000):
@@ -57,7 +55,9 @@ class PreferenceSignals(Signals):
 
     def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, Hashable]]:
         """The places as given: a person who always takes the same one may not be reading."""
-        stated = Judgement.objects.filter(response__assignment__sitting__in=sittings, place__isnull=False).order_by()
+        stated = ReplyJudgement.objects.filter(
+            response__assignment__sitting__in=sittings, place__isnull=False
+        ).order_by()
         return stated.values_list("response__assignment__sitting", "response__screen", "place").iterator()
 
 
@@ -71,7 +71,7 @@ class Information(Priority):
 
     name = "information"
 
-    def __init__(self, instrument: "Preference") -> None:
+    def __init__(self, instrument: Any) -> None:
         self._instrument = instrument
 
     def of(
@@ -83,8 +83,6 @@ class Information(Priority):
         answers: "Sequence[Assignment]",
         rng: np.random.Generator,
     ) -> np.ndarray:
-        from .rows import judgements_of
-
         models = self._instrument.options.models
         judged = judgements_of(answers, models=models).with_ties(self._instrument.options.tie)
         theta, covariance = bradley_terry.posterior(judged)

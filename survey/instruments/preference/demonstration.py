@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from survey.contracts.instruments import Verdict
+from survey.contracts.instruments import DemonstrationVerdict
 from survey.models import Study
 
 from .analysis import bradley_terry
+from .material import material_of
 from .people import truth_of
-from .reports.preferences_report import material_of
 
 Z = 3.5
 """Standard errors that a right estimate may lie from the truth: beyond it once in 2,000 times."""
 
 
-def verdict_on(study: Study, null: bool) -> Verdict:
+def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
     """Passed if every difference of two neighbours, and the side bias, lie near the truth, and the best is first."""
     judged = material_of(study).people
     ranking = bradley_terry.fit(judged)
@@ -36,7 +36,7 @@ def verdict_on(study: Study, null: bool) -> Verdict:
         f"the simulated people were made with {known} and {truth.gamma:.2f}. The farthest figure lies "
         f"{max(distances):.1f} standard errors from its truth."
     )
-    return Verdict(
+    return DemonstrationVerdict(
         passed=passed,
         sentence=sentence,
         figures={

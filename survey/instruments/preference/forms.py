@@ -20,7 +20,7 @@ ASKED = {
 }
 
 
-class Scale(forms.RadioSelect):
+class PlacesInRow(forms.RadioSelect):
     """Points in a row; only the ends have words."""
 
     is_scale = True
@@ -55,7 +55,7 @@ def form_for(*, scales: Sequence[str], cannot_judge: bool, reason: bool) -> type
         fields[scale] = ScaleField(
             label=question_of(scale),
             choices=[(str(place), ends.get(place, str(place))) for place in PLACES],
-            widget=Scale,
+            widget=PlacesInRow,
             required=False,
             error_messages={"invalid_choice": CHOOSE},
         )

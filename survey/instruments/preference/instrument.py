@@ -29,7 +29,7 @@ from . import export, people, screens
 from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
 from .estimands import PreferenceEstimates
 from .labels import judgement_of
-from .models import Comparison, Judgement
+from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
 from .practice import PreferencePractice
 
@@ -47,14 +47,14 @@ REPORTS = (
         name="preferences_live",
         title="Preferences so far",
         summary="Answers by pair of models, the ranking so far, and how people use the scale.",
-        path="survey.instruments.preference.reports.live_report.LiveReport",
+        path="survey.instruments.preference.reports.live_report.PreferencesLiveReport",
         while_it_runs=True,
     ),
     ReportEntry(
         name="preferences_budget",
         title="Budget",
         summary="How precisely the study as it is planned would rank its models, and what it costs; by simulation.",
-        path="survey.instruments.preference.reports.budget_report.BudgetReport",
+        path="survey.instruments.preference.reports.budget_report.PreferencesBudgetReport",
     ),
 )
 
@@ -197,11 +197,11 @@ class Preference(ListedInstrument):
         return (int(row["question"]),)
 
     def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        found = dict(Comparison.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "question"))
+        found = dict(ReplyComparison.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "question"))
         return [(found[item.pk],) for item in items]
 
     def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        found = Comparison.objects.select_related("question").in_bulk([item.pk for item in items])
+        found = ReplyComparison.objects.select_related("question").in_bulk([item.pk for item in items])
         return [(found[item.pk].question,) for item in items]
 
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
@@ -213,9 +213,9 @@ class Preference(ListedInstrument):
             question = questions[row["question"]]
             replies = self.replies[question.pk]
             made.append(
-                Comparison(item=item, question=question, a_id=replies[int(row["a"])], b_id=replies[int(row["b"])])
+                ReplyComparison(item=item, question=question, a_id=replies[int(row["a"])], b_id=replies[int(row["b"])])
             )
-        Comparison.objects.bulk_create(made)
+        ReplyComparison.objects.bulk_create(made)
 
     # Screens and typed responses
 
@@ -236,7 +236,7 @@ class Preference(ListedInstrument):
         cannot = bool(cleaned.get("cannot_judge"))
         places = {} if cannot else {name: int(cleaned[name]) for name in questions}
         insert(
-            Judgement(
+            ReplyJudgement(
                 response=response,
                 a_first=screens.a_is_first(response.assignment),
                 cannot_judge=cannot,

@@ -23,8 +23,8 @@ from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 
 from .judging_calls import TEMPLATES, Template, by_probabilities, calls_for, score_of, towards_first
-from .models import MIDDLE, Verdict
-from .reports.preferences_report import preference_of
+from .material import preference_of
+from .models import MIDDLE, JudgeVerdict
 
 ORDERS = ("both", "ab", "ba")
 PART = 25
@@ -108,7 +108,7 @@ def judge_replies(
     if not todo:
         return result
     source = _source(run, template, endpoint)
-    pending: list[Verdict] = []
+    pending: list[JudgeVerdict] = []
     replies: dict[int, dict[int, ChatReply]] = {}
     in_a_row, first_refusal = 0, ""
     each = len(todo[0].texts)
@@ -213,7 +213,7 @@ def _not_stored(
     calls: Sequence[_Call], judge: LanguageModel, template: Template, result: JudgeResult
 ) -> Iterator[_Call]:
     keys = {call.a.pk for call in calls}
-    found = Verdict.objects.filter(judge=judge, template=template.name)
+    found = JudgeVerdict.objects.filter(judge=judge, template=template.name)
     rows = found.values_list("a", "b", "first", "request_sha256").iterator(5000)
     stored = {(a, b, first): request for a, b, first, request in rows if a in keys}
     for call in calls:
@@ -261,7 +261,7 @@ def _source(run: JudgeRun, template: Template, endpoint: Endpoint | None) -> Cal
 
 def _verdict(
     call: _Call, judge: LanguageModel, template: Template, replies: Sequence[ChatReply], *, logprobs: bool
-) -> Verdict:
+) -> JudgeVerdict:
     texts = [reply.texts[0] if reply.texts else "" for reply in replies]
     towards = towards_first(template, [_score(template, text) for text in texts])
     chance = None
@@ -271,7 +271,7 @@ def _verdict(
         if read is not None:
             towards, chance = MIDDLE - read[0], 1 - read[1]  # Both towards the reply that stood first.
     turn = -1 if call.first == "b" else 1
-    return Verdict(
+    return JudgeVerdict(
         judge=judge,
         template=template.name,
         template_version=template.version,
@@ -293,8 +293,8 @@ def _score(template: Template, text: str) -> int | None:
     return score_of(text)
 
 
-def _write(pending: list[Verdict]) -> None:
-    Verdict.objects.bulk_create(pending, ignore_conflicts=True)  # Another run may have asked the same meanwhile.
+def _write(pending: list[JudgeVerdict]) -> None:
+    JudgeVerdict.objects.bulk_create(pending, ignore_conflicts=True)  # Another run may have asked the same meanwhile.
     pending.clear()
 
 
@@ -323,7 +323,7 @@ def import_judgements(path: Path, study: Study, *, by: Any = None) -> dict[str, 
         (question, model): pk
         for pk, question, model in rows.values_list("pk", "question__external_id", "language_model__name")
     }
-    found: list[tuple[str, Verdict]] = []
+    found: list[tuple[str, JudgeVerdict]] = []
     seen: dict[tuple[Any, ...], int] = {}
     for line, values in read_table(path, problems, required=IMPORT_COLUMNS, optional=IMPORT_OPTIONAL):
         one = _imported(line, {name: value.strip() for name, value in values.items()}, file, problems, replies, models)
@@ -348,7 +348,7 @@ def _imported(
     problems: Problems,
     replies: dict[tuple[str, str], int],
     models: Sequence[str],
-) -> tuple[str, Verdict] | None:
+) -> tuple[str, JudgeVerdict] | None:
     before = len(problems)
     judge = values["judge"]
     if not judge or len(judge) > 120:
@@ -384,7 +384,7 @@ def _imported(
     if len(problems) > before or a is None or b is None:
         return None
     turned = a > b
-    return judge, Verdict(
+    return judge, JudgeVerdict(
         template=values.get("template", ""),
         template_version=values.get("template_version", ""),
         a_id=min(a, b),
@@ -396,14 +396,14 @@ def _imported(
 
 
 @transaction.atomic
-def _store_imported(found: Sequence[tuple[str, Verdict]], study: Study, *, by: Any) -> dict[str, int]:
+def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, by: Any) -> dict[str, int]:
     new: dict[str, int] = {}
     for name in dict.fromkeys(name for name, _verdict in found):
         judge, _created = LanguageModel.objects.get_or_create(name=name)
         own = [verdict for judged_by, verdict in found if judged_by == name]
         stored = {
             (one.template, one.a_id, one.b_id, one.first): one
-            for one in Verdict.objects.select_for_update().filter(judge=judge, a__question__bank=study.bank_id)
+            for one in JudgeVerdict.objects.select_for_update().filter(judge=judge, a__question__bank=study.bank_id)
         }
         fresh = []
         for verdict in own:
@@ -416,7 +416,7 @@ def _store_imported(found: Sequence[tuple[str, Verdict]], study: Study, *, by: A
                     f"{name}: a verdict differs from the one that is stored for the same replies; nothing was imported."
                     " Give it another name in the file (for instance with the date)"
                 )
-        Verdict.objects.bulk_create(fresh, batch_size=1000)
+        JudgeVerdict.objects.bulk_create(fresh, batch_size=1000)
         new[name] = len(fresh)
     record("import_judgements", study, by=by, via="command", new=new)
     return new

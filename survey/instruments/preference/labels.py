@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from survey.models import Assignment
 
-    from .models import Judgement
+    from .models import ReplyJudgement
 
 
-def judgement_of(assignment: "Assignment") -> "Judgement | None":
+def judgement_of(assignment: "Assignment") -> "ReplyJudgement | None":
     """The stored judgement; None if it was not given (yet)."""
     given = (response.judgement for response in assignment.responses.all() if hasattr(response, "judgement"))
     return next(given, None)

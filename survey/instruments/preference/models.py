@@ -9,7 +9,7 @@ MIDDLE = 4.5
 """Places 1 to 4 lean to the first reply, 5 to 8 to the second; there is no middle place."""
 
 
-class Comparison(models.Model):
+class ReplyComparison(models.Model):
     """What an item shows. Both replies are the same one in a control that says what a tie looks like."""
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="comparison", primary_key=True)
@@ -21,7 +21,7 @@ class Comparison(models.Model):
         return self.item.key
 
 
-class Judgement(models.Model):
+class ReplyJudgement(models.Model):
     """What a person said of two replies, as given: nothing is turned towards a model yet."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="judgement", primary_key=True)
@@ -54,7 +54,7 @@ class Judgement(models.Model):
         return MIDDLE - place if self.a_first else place - MIDDLE
 
 
-class Verdict(models.Model):
+class JudgeVerdict(models.Model):
     """What a language model said of two replies in one order. Kept for the replies, so that every study with them has
     it."""
 

@@ -46,16 +46,13 @@ def readable(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _authors(study_id: int, _of_file: str, characters: int) -> dict[str, str]:
+def _authors(bank: int, models: tuple[str, ...], characters: int, _study: str) -> dict[str, str]:
     """Who wrote a reply, by the text as it is shown."""
-    from survey.models import ModelAnswer, Study
+    from survey.models import ModelAnswer
 
-    from .instrument import Preference
     from .screens import cut
 
-    study = Study.objects.get(pk=study_id)
-    models = Preference(study).options.models
-    rows = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models)
+    rows = ModelAnswer.objects.filter(question__bank=bank, language_model__name__in=models)
     found = rows.values_list("response", "language_model__name")
     return {readable(cut(response, characters)): model for response, model in found}
 
@@ -64,7 +61,7 @@ class Judge(SimulatedPerson):
     def __init__(
         self, *, study: "Study", models: Sequence[str], scales: Sequence[str], characters: int, seed: int, null: bool
     ) -> None:
-        self.authors = _authors(study.pk, f"{study.slug} {study.seed} {study.bank_id}", characters)
+        self.authors = _authors(study.bank_id, tuple(models), characters, f"{study.pk} {study.slug}")
         self.truth = truth_of(models, null=null)
         self.scales = scales
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose

@@ -12,7 +12,7 @@ from .verdicts import names_of, verdicts_of
 if TYPE_CHECKING:
     from survey.models import Assignment
 
-    from .models import Verdict
+    from .models import JudgeVerdict
 
 FIRST = {"a": 1, "b": -1, "": 0}
 
@@ -79,14 +79,14 @@ def judges_of(
     """The verdicts of each judge by its name in tables, on these prompts with their categories."""
     of_prompt = {name: index for index, name in enumerate(prompts)}
     verdicts = [one for one in verdicts_of(bank_id, models) if one.a.question.external_id in of_prompt]
-    by_judge: dict[str, list[Verdict]] = {}
+    by_judge: dict[str, list[JudgeVerdict]] = {}
     for name, one in zip(names_of(verdicts), verdicts, strict=True):
         by_judge.setdefault(name, []).append(one)
     return {name: _arrays(own, models, of_prompt, prompts, categories) for name, own in sorted(by_judge.items())}
 
 
 def _arrays(
-    verdicts: Sequence["Verdict"],
+    verdicts: Sequence["JudgeVerdict"],
     models: Sequence[str],
     of_prompt: dict[str, int],
     prompts: Sequence[str],

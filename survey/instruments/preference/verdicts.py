@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .models import Verdict
+from .models import JudgeVerdict
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-def verdicts_of(bank_id: int, models: Iterable[str]) -> "QuerySet[Verdict]":
+def verdicts_of(bank_id: int, models: Iterable[str]) -> "QuerySet[JudgeVerdict]":
     """Every verdict on two replies of these models to prompts of a bank, in the order of judges and items."""
     names = list(models)
-    found = Verdict.objects.filter(
+    found = JudgeVerdict.objects.filter(
         a__question__bank=bank_id, a__language_model__name__in=names, b__language_model__name__in=names
     )
     return found.select_related("judge", "a__question", "a__language_model", "b__language_model").order_by(
@@ -20,7 +20,7 @@ def verdicts_of(bank_id: int, models: Iterable[str]) -> "QuerySet[Verdict]":
     )
 
 
-def names_of(verdicts: Sequence[Verdict]) -> list[str]:
+def names_of(verdicts: Sequence[JudgeVerdict]) -> list[str]:
     """The name of each verdict's judge: the model's, with how it was asked where it was asked in several ways."""
     ways: dict[int, set[tuple[str, str]]] = {}
     for one in verdicts:

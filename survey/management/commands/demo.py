@@ -11,7 +11,7 @@ from django.db import connection
 from django.urls import reverse
 
 from survey.console.progress_bars import bar, wait_for_pipeline
-from survey.contracts.instruments import Verdict
+from survey.contracts.instruments import DemonstrationVerdict
 from survey.exceptions import HunchError
 from survey.models import ApiToken, JobStep, Stage
 from survey.process_manager import ProcessManager, ProcessManagerError
@@ -98,7 +98,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(summary(seconds=seconds, lines=lines, verdict=verdict)))
         self._leave(verdict)
 
-    def _leave(self, verdict: DemoVerdict | Verdict) -> None:
+    def _leave(self, verdict: DemoVerdict | DemonstrationVerdict) -> None:
         if not verdict.passed:
             self.stderr.write(verdict.sentence)
             raise SystemExit(1)

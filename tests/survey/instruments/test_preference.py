@@ -15,7 +15,7 @@ from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.preference import judging_calls
 from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
-from survey.instruments.preference.models import Comparison, Judgement, Verdict
+from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
 from survey.models import Assignment, ModelAnswer, SnapshotAnswer, Stage, Study
 from survey.services.plans.planning import plan_stage
@@ -132,7 +132,7 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
     # Sides are drawn, and change when an item is asked again.
     of_slot = {
         (one.response.assignment.sitting_id, one.response.assignment.slot_id): one
-        for one in Judgement.objects.select_related("response__assignment__slot")
+        for one in ReplyJudgement.objects.select_related("response__assignment__slot")
     }
     assert {one.a_first for one in of_slot.values()} == {True, False}
     repeats = [(key, one) for key, one in of_slot.items() if one.response.assignment.slot.repeat_of_id is not None]
@@ -197,7 +197,7 @@ def test_the_page_shows_two_replies_as_text_and_names_nobody(prompts: None, clie
     opened(study)
     page = arrive(client, slug="preference")
     begun = Assignment.objects.get(sitting__stage__study=study, position=1)
-    comparison = Comparison.objects.select_related("a", "b").get(item=begun.slot.item_id)
+    comparison = ReplyComparison.objects.select_related("a", "b").get(item=begun.slot.item_id)
     assert {page.parts["reply_1"], page.parts["reply_2"]} == {comparison.a.response, comparison.b.response}
     answer = client.get("/s/preference/sitting")
     html = answer.content.decode()
@@ -210,9 +210,9 @@ def test_the_page_shows_two_replies_as_text_and_names_nobody(prompts: None, clie
     assert not any(model in by_api.content.decode() + str(by_api.headers) for model in MODELS)
     refused = client.post("/s/preference/sitting", {**page.hidden, "helpful": "9"}, follow=True)
     assert refused.content.decode().count("Choose one of the eight places") >= 2
-    assert not Judgement.objects.exists()
+    assert not ReplyJudgement.objects.exists()
     client.post("/s/preference/sitting", {**page.hidden, "cannot_judge": "on"})
-    judgement = Judgement.objects.get()
+    judgement = ReplyJudgement.objects.get()
     assert judgement.cannot_judge and judgement.place is None and judgement.places == {}
 
 
@@ -315,7 +315,7 @@ def test_a_judge_sits_the_items_in_both_orders_and_goes_on_where_it_was(study: S
         fake.answer = longer_first
         first = judge_replies(JudgeRun(study, "m", concurrency=1, cost_cap=Decimal("0.5"), **prices))
         assert "the cost cap of 0.5 is reached" in first.stopped and first.cost == Decimal("0.5")
-        assert Verdict.objects.count() == 5
+        assert JudgeVerdict.objects.count() == 5
         rest = judge_replies(JudgeRun(study, "m", **prices))
         assert (rest.known, rest.stored, rest.wanted) == (5, 51, 56)
         asked = len(fake.seen)
@@ -324,7 +324,7 @@ def test_a_judge_sits_the_items_in_both_orders_and_goes_on_where_it_was(study: S
         assert not any(model in str(one.body) for one in fake.seen for model in MODELS)
         with pytest.raises(HunchError, match="asked with other words, another model or another question"):
             judge_replies(JudgeRun(study, "other", name="m"))
-    for verdict in Verdict.objects.select_related("a", "b"):
+    for verdict in JudgeVerdict.objects.select_related("a", "b"):
         assert verdict.towards_a == (2.5 if len(verdict.a.response) > len(verdict.b.response) else -2.5)
     judged = judges_of(study.bank_id, MODELS, [f"p{n}" for n in range(10)], ["code"] * 10)["m"]
     assert set(judged.outcome.tolist()) == {-1}  # A is named first in the study file, and its replies are shorter.
@@ -341,12 +341,12 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
         judge_replies(JudgeRun(study, "m", name="by chances", orders="ba", limit=2, logprobs=True))
         fake.answer = chat("6")
         judge_replies(JudgeRun(study, "m", name="alone", template="alone", limit=2))
-    assert set(Verdict.objects.filter(judge__name="m").values_list("towards_a", "first")) == {(None, "a")}
-    stated = Verdict.objects.filter(judge__name="by chances")
+    assert set(JudgeVerdict.objects.filter(judge__name="m").values_list("towards_a", "first")) == {(None, "a")}
+    stated = JudgeVerdict.objects.filter(judge__name="by chances")
     assert [(one.chance_a, one.towards_a, one.first) for one in stated] == [
         (pytest.approx(0.75), pytest.approx(1.75), "b")
     ] * 2
-    alone = Verdict.objects.filter(judge__name="alone").values_list("towards_a", "first", "reply")
+    alone = JudgeVerdict.objects.filter(judge__name="alone").values_list("towards_a", "first", "reply")
     assert set(alone) == {(0.0, "", "6\n6")}
 
 
@@ -372,7 +372,7 @@ def test_a_server_that_refuses_everything_ends_the_run_and_keeps_what_came(study
         fake.answer = refusal(400, "too long")
         with pytest.raises(HunchError, match="5 items in a row were refused"):
             judge_replies(JudgeRun(study, "m", concurrency=1))
-    assert Verdict.objects.count() == 2
+    assert JudgeVerdict.objects.count() == 2
 
 
 def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, 
     assert "2: model_b: 'eagle' is none of the study's models: the pair is unknown" in told
     assert "3: model_b: 'raven' has no reply to this prompt: the pair is unknown" in told
     assert "4: rating_a: is '4': a number from -3.5 to 3.5" in told and "5: outcome: is 'better'" in told
-    assert "6: first: is 'x'" in told and not Verdict.objects.exists()
+    assert "6: first: is 'x'" in told and not JudgeVerdict.objects.exists()
     path.write_text(head + "p0,raven,owl,j,,2.5,a\np0,owl,parrot,j,unreadable,,\n")
     call_command("import_judgements", str(path), study=study.slug)
     assert import_judgements(path, study) == {"j": 0}

@@ -14,12 +14,12 @@ from django.core.management import call_command
 from bandit import EpsilonGreedy, Uniform
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
-from survey.instruments.preference.analysis.analysing import Material, Settings, analyse
+from survey.instruments.preference.analysis.analysing import AnalysisSettings, Material, analyse
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import covariance, figure
 from survey.instruments.preference.analysis.information import information
 from survey.instruments.preference.analysis.judgements import Judgements
-from survey.instruments.preference.analysis.simulation import StagePlan, World, population, simulate, spaced
+from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 
 PANDALM = Path("/work/shared/data/human/pandalm")
 WORDS = {1: "a", 2: "b", 0: "tie"}
@@ -102,7 +102,7 @@ def test_pearson_depends_on_which_model_is_called_a_and_the_uncentred_correlatio
 
 
 def study(seed: int = 0, *, models: int = 4, adaptive: bool = False) -> Judgements:
-    world = World(theta=spaced(models, 2.0), gamma=0.4, prompts=60)
+    world = PreferenceWorld(theta=spaced(models, 2.0), gamma=0.4, prompts=60)
     stages = [StagePlan(Uniform(), 30, models), StagePlan(EpsilonGreedy(0.2, 0.5), 12, 6)]
     return simulate(world, stages if adaptive else stages[:1], rng=np.random.default_rng(seed))
 
@@ -148,7 +148,7 @@ def test_models_that_were_never_compared_are_refused_together() -> None:
 
 def test_adaptive_studies_with_known_strengths_are_covered() -> None:
     """60 studies with fixed seeds; benchmarks/preference_laws.py has 2,000 of each design."""
-    world = World(theta=spaced(4, 2.0), gamma=0.4, prompts=60)
+    world = PreferenceWorld(theta=spaced(4, 2.0), gamma=0.4, prompts=60)
     stages = [StagePlan(Uniform(), 15, 8), StagePlan(EpsilonGreedy(0.2, 0.5), 15, 8)]
     inside, n = 0, 0
     for seed in range(60):
@@ -161,7 +161,7 @@ def test_adaptive_studies_with_known_strengths_are_covered() -> None:
 
 
 def test_the_population_of_a_world_without_differences_is_its_own_truth() -> None:
-    world = World(theta=spaced(5, 3.0), gamma=-0.2, prompts=9)
+    world = PreferenceWorld(theta=spaced(5, 3.0), gamma=-0.2, prompts=9)
     theta, gamma = population(world)
     assert theta == pytest.approx(world.theta, abs=1e-9) and gamma == pytest.approx(-0.2, abs=1e-9)
     wider = population(replace(world, prompt_sd=1.0))[0]
@@ -174,7 +174,7 @@ def test_a_judge_of_noise_leaves_the_assisted_win_rate_unbiased_and_saves_nothin
     errors, saved = [], []
     for seed in range(60):
         judged = simulate(
-            World(theta=np.array([1.0, -1.0]), gamma=0.0, prompts=400),
+            PreferenceWorld(theta=np.array([1.0, -1.0]), gamma=0.0, prompts=400),
             [StagePlan(Uniform(), 20, 5)],
             rng=np.random.default_rng([11, seed]),
         )
@@ -215,7 +215,7 @@ def test_an_interval_of_a_share_stays_between_0_and_1() -> None:
 
 def test_people_who_differ_from_item_to_item_have_one_pooled_kappa() -> None:
     judged = simulate(
-        World(theta=spaced(3, 3.0), gamma=0.0, prompts=40),
+        PreferenceWorld(theta=spaced(3, 3.0), gamma=0.0, prompts=40),
         [StagePlan(Uniform(), 30, 8, responses_per_item=3)],
         rng=np.random.default_rng(3),
     )
@@ -228,7 +228,7 @@ def test_every_printed_figure_is_in_the_json_and_none_is_infinite(tmp_path: Path
     judged = study(models=3)
     judge = replace(judged, person=np.arange(judged.n), chance=np.where(judged.outcome > 0, 1.0, 0.2))
     found = analyse(
-        Material(people=judged, judges={"j": judge}), Settings(each_answer=True), rng=np.random.default_rng(0)
+        Material(people=judged, judges={"j": judge}), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0)
     )
     from survey.instruments.preference.reports.tables import as_json, findings
 

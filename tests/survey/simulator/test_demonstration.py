@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from bandit.estimators import compare_shares
 from survey.console.text_tables import table
 from survey.contracts import instruments
-from survey.contracts.instruments import InstrumentMissing, Metric, Verdict
+from survey.contracts.instruments import DemonstrationVerdict, InstrumentMissing, Metric
 from survey.exceptions import NotFound
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
@@ -182,5 +182,5 @@ def test_an_instrument_says_itself_what_its_demonstration_must_find(starter, mon
     assert demonstration.summary(seconds=1.0, lines=[], verdict=verdict)["found"] == 0.3333
 
 
-def own_verdict(study, null) -> Verdict:
-    return Verdict(passed=not null, sentence=f"FAILED: {study.slug}", figures={"found": 1 / 3})
+def own_verdict(study, null) -> DemonstrationVerdict:
+    return DemonstrationVerdict(passed=not null, sentence=f"FAILED: {study.slug}", figures={"found": 1 / 3})

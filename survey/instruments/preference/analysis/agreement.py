@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from predictors.evaluation.agreement import alphas
 
-from .errors import NOTHING, Figure, figure_of_sums
+from .errors import NOTHING, MeasuredFigure, figure_of_sums
 from .judgements import UNREADABLE, Judgements
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ class PairKappa:
 
     pair: str
     n: int
-    kappa: Figure
+    kappa: MeasuredFigure
     agree: float
 
 
@@ -101,7 +101,7 @@ def classes_of(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
 
 def kappa_figure(
     one: NDArray[np.int64], other: NDArray[np.int64], *, prompt: NDArray[np.int64], person: NDArray[np.int64]
-) -> Figure:
+) -> MeasuredFigure:
     """Kappa of two sets of verdicts with its interval."""
     if not len(one):
         return NOTHING

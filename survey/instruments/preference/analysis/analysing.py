@@ -13,9 +13,9 @@ from . import agreement, bradley_terry, judging
 from .agreement import PeopleAgreement
 from .bradley_terry import NoRanking, Ranking
 from .elo import Elo, elo
-from .errors import NOTHING, Figure, covariance, figure, freedom
+from .errors import NOTHING, MeasuredFigure, covariance, figure, freedom
 from .judgements import TIE, UNREADABLE, A, B, Items, Judgements, majorities
-from .judging import Assisted, Bin, JudgeFigures
+from .judging import Assisted, ChanceBin, JudgeFigures
 from .style import STYLES, Lengths
 
 Floats = NDArray[np.float64]
@@ -23,13 +23,16 @@ Floats = NDArray[np.float64]
 EVERYTHING = ""
 """The name of all categories together."""
 PEOPLE = "people"
+UNWEIGHTED = "people, each answer once"
+"""People's ranking without the design's weights, beside the one with them where the weights differ."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class AnalysisSettings:
     """How judgements are analysed.
 
-    each_answer: the ranking of people counts each answer; else the majority of each item counts once. ridge, side: as
+    weighted: answers weigh by the design; else each counts once, which rests on the model alone. each_answer: the
+    ranking of people counts each answer; else the majority of each item counts once. ridge, side: as
     in `bradley_terry.fit`. tie: `none`, or `4-5` where the two middle places are ties.
     """
 
@@ -37,6 +40,7 @@ class Settings:
     ridge: float = bradley_terry.RIDGE
     side: bool = True
     tie: str = "none"
+    weighted: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Share:
     n: int
     wins: float
     ties: int
-    share: Figure
+    share: MeasuredFigure
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Style:
     """Coefficients of style, by whom."""
 
     judge: str
-    effects: tuple[Figure, ...]
+    effects: tuple[MeasuredFigure, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class JudgeTable:
 
     judge: str
     by_category: Mapping[str, JudgeFigures]
-    bins: Sequence[Bin]
+    bins: Sequence[ChanceBin]
     assisted: Sequence[Assisted]
 
 
@@ -89,7 +93,7 @@ class Analysis:
     """Everything that is printed. rankings: by judge, `people` first; by_category: those of people in each category.
     beside: a row a model."""
 
-    settings: Settings
+    settings: AnalysisSettings
     material: Material
     majority: Mapping[str, int]
     ties: Mapping[str, int]
@@ -111,7 +115,7 @@ class Analysis:
         return self.material.people.models
 
 
-def analyse(material: Material, settings: Settings, *, rng: np.random.Generator) -> Analysis:
+def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Generator) -> Analysis:
     """
     Raises:
         NoRanking: people's judgements do not rank the models.
@@ -122,9 +126,19 @@ def analyse(material: Material, settings: Settings, *, rng: np.random.Generator)
     items, one_each, notes = Items.of(people), majorities(people), []
     each, of_items = people, one_each
     main = each if settings.each_answer else of_items
+    several_weights = bool(len(main.probability) and np.ptp(main.probability) > 0)
+    if not settings.weighted:
+        main = main.unweighted()
     ranking = bradley_terry.fit(main, ridge=settings.ridge, side=settings.side)
     other = _tried(of_items if settings.each_answer else each, settings)
     rankings = {PEOPLE: ranking}
+    if several_weights and settings.weighted:
+        rankings[UNWEIGHTED] = bradley_terry.fit(main.unweighted(), ridge=settings.ridge, side=settings.side)
+        notes.append(
+            "Answers weigh by the design, which is right whatever people think of single prompts. The ranking with "
+            "each answer once is more precise after adaptive stages, and right if a model is as strong on every "
+            "prompt."
+        )
     for name, judged in judges.items():
         try:
             rankings[name] = bradley_terry.fit(
@@ -169,7 +183,7 @@ def analyse(material: Material, settings: Settings, *, rng: np.random.Generator)
     )
 
 
-def _tried(judged: Judgements, settings: Settings) -> Ranking | None:
+def _tried(judged: Judgements, settings: AnalysisSettings) -> Ranking | None:
     try:
         return bradley_terry.fit(judged, ridge=settings.ridge, side=settings.side)
     except NoRanking:
@@ -190,7 +204,7 @@ def win_shares(judged: Judgements) -> list[Share]:
             share = _weighted_share(win, rows)
             ties = int((rows.outcome == TIE).sum())
             found.append(Share(low, high, rows.n, float(win.sum()), ties, share))
-            turned = Figure(None if share.value is None else 1 - share.value, share.error)
+            turned = MeasuredFigure(None if share.value is None else 1 - share.value, share.error)
             turned = replace(
                 turned,
                 low=None if share.high is None else 1 - share.high,
@@ -200,7 +214,7 @@ def win_shares(judged: Judgements) -> list[Share]:
     return found
 
 
-def _weighted_share(values: Floats, rows: Judgements) -> Figure:
+def _weighted_share(values: Floats, rows: Judgements) -> MeasuredFigure:
     weight = rows.weight
     value = float(np.average(values, weights=weight))
     influence = weight * (values - value) / weight.sum()
@@ -261,7 +275,7 @@ def _assisted(people: Judgements, judge: Judgements, whole: judging.Compared) ->
     )
 
 
-def _styles(material: Material, settings: Settings) -> list[Style]:
+def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
     """Coefficients of style in each fit; they need the replies' texts."""
     if not material.styles:
         return []

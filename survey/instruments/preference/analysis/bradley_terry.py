@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from predictors.errors import PredictorError
 
-from .errors import Figure, covariance, figure, freedom
+from .errors import MeasuredFigure, covariance, figure, freedom
 from .judgements import Judgements
 
 Floats = NDArray[np.float64]
@@ -50,25 +50,25 @@ class Ranking:
     sides: int
     unbeaten: tuple[str, ...]
 
-    def of(self, model: int) -> Figure:
+    def of(self, model: int) -> MeasuredFigure:
         """The strength of a model with its interval."""
         return figure(float(self.theta[model]), float(self.covariance[model, model]), self.degrees)
 
-    def difference(self, one: int, other: int) -> Figure:
+    def difference(self, one: int, other: int) -> MeasuredFigure:
         """Of two models' strengths."""
         cov = self.covariance
         variance = cov[one, one] + cov[other, other] - 2 * cov[one, other]
         return figure(float(self.theta[one] - self.theta[other]), float(variance), self.degrees)
 
     @property
-    def side(self) -> Figure:
+    def side(self) -> MeasuredFigure:
         """The side bias with its interval."""
         if self.gamma is None:
-            return Figure(None)
+            return MeasuredFigure(None)
         place = len(self.models)
         return figure(self.gamma, float(self.covariance[place, place]), self.degrees)
 
-    def styled(self, place: int) -> Figure:
+    def styled(self, place: int) -> MeasuredFigure:
         """A coefficient of style with its interval."""
         row = len(self.models) + (self.gamma is not None) + place
         return figure(float(self.style[place]), float(self.covariance[row, row]), self.degrees)

@@ -20,14 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from bandit import student_t_quantile
 
 Floats = NDArray[np.float64]
-Scale = Literal["plain", "share", "correlation"]
+PlacesInRow = Literal["plain", "share", "correlation"]
 LEVEL = 0.95
 FEWEST = 3
 """Clusters, of people or of prompts, below which no interval is given."""
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuredFigure:
     """A value with its 95 % interval; None where it is not defined. `error`: its standard error."""
 
     value: float | None
@@ -39,7 +39,7 @@ class Figure:
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
-NOTHING = Figure(None)
+NOTHING = MeasuredFigure(None)
 
 
 def covariance(influence: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Floats:
@@ -73,22 +73,22 @@ def freedom(*, person: ArrayLike, prompt: ArrayLike) -> float:
     return float(min(len(np.unique(person)), len(np.unique(prompt))) - 1)
 
 
-def figure(value: float, variance: float, degrees: float, *, scale: Scale = "plain") -> Figure:
+def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
     """The value with Student's interval, which is made on the logit of a share and on Fisher's z of a correlation, so
     that it stays where such a figure can be."""
     if not math.isfinite(value):
         return NOTHING
     if not variance > 0 or degrees < FEWEST - 1:
-        return Figure(value)
+        return MeasuredFigure(value)
     error = math.sqrt(variance)
     reach = student_t_quantile((1 + LEVEL) / 2, degrees)
     if scale == "share" and 0 < value < 1:
         middle, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
-        return Figure(value, error, _logistic(middle - half), _logistic(middle + half))
+        return MeasuredFigure(value, error, _logistic(middle - half), _logistic(middle + half))
     if scale == "correlation" and -1 < value < 1:
         middle, half = math.atanh(value), reach * error / (1 - value * value)
-        return Figure(value, error, math.tanh(middle - half), math.tanh(middle + half))
-    return Figure(value, error, value - reach * error, value + reach * error)
+        return MeasuredFigure(value, error, math.tanh(middle - half), math.tanh(middle + half))
+    return MeasuredFigure(value, error, value - reach * error, value + reach * error)
 
 
 def figure_of_sums(
@@ -97,8 +97,8 @@ def figure_of_sums(
     *,
     person: ArrayLike,
     prompt: ArrayLike,
-    scale: Scale = "plain",
-) -> Figure:
+    scale: PlacesInRow = "plain",
+) -> MeasuredFigure:
     """The figure `of(sums)` of the sums (k,) of rows (n, k), which must not change when all sums are multiplied.
 
     The contributions follow from the slope of `of` at the sums, found by small steps.

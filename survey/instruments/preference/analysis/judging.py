@@ -19,7 +19,7 @@ from bandit.estimate import Estimate
 
 from . import bradley_terry
 from .agreement import classes_of, kappa_of
-from .errors import NOTHING, Figure, Scale, covariance, figure, freedom, slope
+from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, slope
 from .judgements import TIE, UNREADABLE, A, B, Items, Judgements
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Bin:
+class ChanceBin:
     """A part of the judge's chances: its items, their mean chance, and the share that people gave to A."""
 
     items: int
@@ -93,18 +93,18 @@ class JudgeFigures:
     items: int
     verdicts: int
     unreadable: int
-    pearson: Figure
-    uncentred: Figure
-    spearman: Figure
-    accuracy: Figure
-    kappa: Figure
-    log_score: Figure
-    ceiling_person: Figure
-    ceiling_judge: Figure
-    orders: Figure
+    pearson: MeasuredFigure
+    uncentred: MeasuredFigure
+    spearman: MeasuredFigure
+    accuracy: MeasuredFigure
+    kappa: MeasuredFigure
+    log_score: MeasuredFigure
+    ceiling_person: MeasuredFigure
+    ceiling_judge: MeasuredFigure
+    orders: MeasuredFigure
     """The share of items on which its two orders agree."""
     both_orders: int
-    side: Figure
+    side: MeasuredFigure
 
 
 def compare(people: Judgements, judge: Judgements) -> Compared | None:
@@ -210,7 +210,7 @@ def log_scores(chance: Floats, share: Floats) -> Floats:
     return found
 
 
-def reliability(compared: Compared) -> list[Bin]:
+def reliability(compared: Compared) -> list[ChanceBin]:
     """Eight parts of equal numbers of items by the judge's chance."""
     order = np.argsort(compared.chance, kind="stable")
     found = []
@@ -219,7 +219,9 @@ def reliability(compared: Compared) -> list[Bin]:
             kept = np.zeros(compared.m, dtype=bool)
             kept[part] = True
             share = _mean(compared.where(kept), compared.share[kept], scale="share")
-            found.append(Bin(len(part), float(compared.chance[part].mean()), share.value or 0.0, share.low, share.high))
+            found.append(
+                ChanceBin(len(part), float(compared.chance[part].mean()), share.value or 0.0, share.low, share.high)
+            )
     return found
 
 
@@ -254,7 +256,9 @@ def _of_rows(one: Compared) -> Floats | None:
     return found
 
 
-def _of_moments(one: Compared, x: Floats, y: Floats, of: Callable[[Floats], float], deviation: Floats | None) -> Figure:
+def _of_moments(
+    one: Compared, x: Floats, y: Floats, of: Callable[[Floats], float], deviation: Floats | None
+) -> MeasuredFigure:
     """A correlation of items' values, whose rows are the people's answers.
 
     deviation: of each answer from its item's mean of x, a share each; None where x is a rank, which no single answer
@@ -275,22 +279,22 @@ def _of_moments(one: Compared, x: Floats, y: Floats, of: Callable[[Floats], floa
     return _by_answers(one, value, influence, scale="correlation")
 
 
-def _by_answers(one: Compared, value: float, influence: Floats, *, scale: Scale) -> Figure:
+def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> MeasuredFigure:
     person, prompt = one.rows.person, one.rows.prompt
     variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
     return figure(value, float(variance), freedom(person=person, prompt=prompt), scale=scale)
 
 
-def _mean(one: Compared, values: Floats, *, scale: Scale = "plain") -> Figure:
+def _mean(one: Compared, values: Floats, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
     value = float(np.average(values, weights=one.weight)) if one.m else math.nan
     if not math.isfinite(value):
-        return Figure(value if math.isinf(value) else None)
+        return MeasuredFigure(value if math.isinf(value) else None)
     n = np.bincount(one.row_item, minlength=one.m)
     influence = one.weight * (values - value) / one.weight.sum()
     return _by_answers(one, value, (influence / n)[one.row_item], scale=scale)
 
 
-def _kappa(one: Compared) -> Figure:
+def _kappa(one: Compared) -> MeasuredFigure:
     rows = classes_of(one.verdict, one.said) * one.weight[:, None]
     size = round(rows.shape[1] ** 0.5)
 
@@ -306,7 +310,7 @@ def _kappa(one: Compared) -> Figure:
     return _by_answers(one, value, (influence / n)[one.row_item], scale="correlation")
 
 
-def _ceiling(one: Compared) -> tuple[Figure, Figure]:
+def _ceiling(one: Compared) -> tuple[MeasuredFigure, MeasuredFigure]:
     """The left-out person, and the judge, against the same mean of the others: a row an answer of which the item has
     others."""
     n = np.bincount(one.row_item, minlength=one.m)[one.row_item]
@@ -351,7 +355,7 @@ def _orders(judge: Judgements) -> dict[str, Any]:
     return {"orders": figure(value, float(variance), degrees, scale="share"), "both_orders": len(both)}
 
 
-def _side(judge: Judgements) -> Figure:
+def _side(judge: Judgements) -> MeasuredFigure:
     """Its own side bias, in logits."""
     known = judge.where((judge.first != 0) & (judge.outcome != UNREADABLE))
     if known.n < FEWEST_ITEMS:

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class PreferenceWorld:
     """theta: (m,) strengths in logits. gamma: the side bias. prompts: how many there are. person_sd, prompt_sd: how far
     people, and prompts, differ in what they think of a pair of models, in logits; 0 where all are alike."""
 
@@ -54,7 +54,7 @@ def spaced(models: int, span: float) -> Floats:
     return np.linspace(span / 2, -span / 2, models)
 
 
-def simulate(world: World, stages: Sequence[StagePlan], *, rng: np.random.Generator) -> Judgements:
+def simulate(world: PreferenceWorld, stages: Sequence[StagePlan], *, rng: np.random.Generator) -> Judgements:
     """One study: the judgements of all its stages with the chances with which their items were drawn."""
     m = len(world.theta)
     pairs = np.array(list(combinations(range(m), 2)), dtype=np.int64)
@@ -107,7 +107,7 @@ def simulate(world: World, stages: Sequence[StagePlan], *, rng: np.random.Genera
     return joined(parts)
 
 
-def population(world: World) -> tuple[Floats, float]:
+def population(world: PreferenceWorld) -> tuple[Floats, float]:
     """The strengths (m,) and the side bias that the model of `bradley_terry` has over all items, people and prompts of
     such a world: `theta` and `gamma` themselves where nobody differs, and less of both where people or prompts do.
     """

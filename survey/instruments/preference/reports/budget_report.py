@@ -17,11 +17,13 @@ from survey.services.base.seeds import derive
 from survey.services.plans.drafting import recipe_of, slots_by_role
 
 from ..analysis.bradley_terry import NoRanking, fit
-from ..analysis.simulation import StagePlan, World, population, simulate, spaced
-from .preferences_report import preference_of
+from ..analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
+from ..material import preference_of
 
 MOST_STUDIES, MOST_ON_WEB = 2000, 40
-PLANNED, UNIFORM = "as planned", "uniform"
+PLANNED, UNWEIGHTED, UNIFORM = "as planned", "as planned, each answer once", "uniform"
+GAIN = 0.02
+"""A smaller change of the widest error is called none."""
 COLUMNS = (
     Column("design", "text", "The design of the stages after the first: the planned one, or uniform."),
     Column("studies", "number", "Simulated studies."),
@@ -33,7 +35,7 @@ COLUMNS = (
 )
 
 
-class BudgetReport(Report):
+class PreferencesBudgetReport(Report):
     arguments = (
         Argument("studies", "simulated studies of each design", default="200", on_pages="20", most_on_web=MOST_ON_WEB),
         Argument("span", "logits between the strongest and the weakest model", default="2"),
@@ -58,7 +60,7 @@ class BudgetReport(Report):
         prompts = len(instrument.usable(filtered_questions(study)))
         models = len(instrument.options.models)
         studies = given.whole("studies", lowest=2, highest=MOST_STUDIES)
-        world = World(
+        world = PreferenceWorld(
             theta=spaced(models, given.number("span", lowest=0, highest=20)),
             gamma=given.number("gamma", lowest=-5, highest=5),
             prompts=prompts,
@@ -84,10 +86,21 @@ class BudgetReport(Report):
             )
         designs = {PLANNED: planned}
         if any(not isinstance(plan.design, Uniform) for plan in planned):
+            designs[UNWEIGHTED] = planned
             designs[UNIFORM] = [replace(plan, design=Uniform()) for plan in planned]
+        seed = derive(study.seed, "budget")
         try:
             rows = [
-                (name, *outlook(world, plans, studies=studies, seed=derive(study.seed, "budget", name)))
+                (
+                    name,
+                    *outlook(
+                        world,
+                        plans,
+                        studies=studies,
+                        seed=seed,
+                        weighted=name != UNWEIGHTED,
+                    ),
+                )
                 for name, plans in designs.items()
             ]
         except DesignError as exc:
@@ -117,18 +130,21 @@ class BudgetReport(Report):
         )
 
 
-def outlook(world: World, plans: Sequence[StagePlan], *, studies: int, seed: int) -> tuple[Any, ...]:
+def outlook(
+    world: PreferenceWorld, plans: Sequence[StagePlan], *, studies: int, seed: int, weighted: bool = True
+) -> tuple[Any, ...]:
     """Over simulated studies: their number, judgements, the widest standard error of neighbours, the mean width of an
     interval, how often the best model is found, and how often intervals hold the truth.
 
-    The truth is what the model has over all items, people and prompts of such a world.
+    weighted: answers weigh by the design; else each counts once. The truth is what the model has over all items, people
+    and prompts of such a world.
     """
     truth, _gamma = population(world)
     widest, widths, best, covered = [], [], [], []
     for number in range(studies):
         judged = simulate(world, plans, rng=np.random.default_rng([seed, number]))
         try:
-            ranking = fit(judged)
+            ranking = fit(judged if weighted else judged.unweighted())
         except NoRanking:
             best.append(0.0)
             continue
@@ -165,11 +181,18 @@ def _layout(rows: Sequence[tuple[Any, ...]]) -> Layout:
 
 
 def _advice(rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    if len(rows) < 2:
+    if len(rows) < 3:
         return []
-    saved = 1 - rows[0][3] / rows[1][3]
-    if saved < 0.02:
-        return [
-            "The adaptive design gains nothing here over a uniform one: models this close need equal shares anyway."
-        ]
-    return [f"The adaptive design lowers the widest error by {100 * saved:.0f} % against a uniform one."]
+    by_design, alone, uniform = (row[3] for row in rows)
+    found = []
+    for what, value in (("By the design's weights", by_design), ("With each answer once", alone)):
+        saved = 1 - value / uniform
+        if saved > GAIN:
+            found.append(f"{what} the adaptive design lowers the widest error by {100 * saved:.0f} %.")
+        elif saved < -GAIN:
+            found.append(
+                f"{what} the adaptive design raises the widest error by {-100 * saved:.0f} %: uniform is better."
+            )
+        else:
+            found.append(f"{what} the adaptive design gains nothing over a uniform one.")
+    return found

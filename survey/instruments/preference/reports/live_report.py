@@ -12,8 +12,8 @@ from survey.services.answers.counting import counting
 
 from ..analysis import bradley_terry
 from ..analysis.judgements import A, B, Judgements
+from ..material import preference_of
 from ..models import MIDDLE
-from .preferences_report import preference_of
 
 STRENGTHS = (
     Column("model", "text", "The model."),
@@ -34,7 +34,7 @@ FACTS = (
 )
 
 
-class LiveReport(Report):
+class PreferencesLiveReport(Report):
     """How the ranking stands, and how people use the scale."""
 
     def make(self, study: Study, given: Given) -> Findings:

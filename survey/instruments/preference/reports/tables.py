@@ -12,7 +12,7 @@ from survey.contracts.tables import Column
 from survey.services.results.line_chart import Axes, Line, line_chart
 
 from ..analysis.analysing import EVERYTHING, PEOPLE, Analysis
-from ..analysis.errors import Figure
+from ..analysis.errors import MeasuredFigure
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
 from . import drawing
@@ -259,7 +259,7 @@ def number(value: Any) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def found_of(one: Figure) -> dict[str, float | None]:
+def found_of(one: MeasuredFigure) -> dict[str, float | None]:
     """A figure with its interval, for JSON."""
     return {key: number(value) for key, value in one.as_json().items()}
 
@@ -335,7 +335,7 @@ def _tables(found: Analysis) -> Iterator[Table]:
             Layout(
                 ["by", "category", "logits for the first"],
                 [
-                    [name, category or "all", in_words(Figure(value, None, low, high))]
+                    [name, category or "all", in_words(MeasuredFigure(value, None, low, high))]
                     for name, category, value, low, high, _n in sides
                 ],
             )
@@ -479,7 +479,7 @@ def _judge_rows(found: Analysis) -> Iterator[tuple[Any, ...]]:
     for table in found.judges:
         for category, one in table.by_category.items():
             for name in FIGURES:
-                figure: Figure = getattr(one, name)
+                figure: MeasuredFigure = getattr(one, name)
                 if figure.value is not None:
                     yield table.judge, category, name, number(figure.value), figure.low, figure.high, one.items
             yield table.judge, category, "unreadable", one.unreadable, None, None, one.items
@@ -605,7 +605,7 @@ def _write(svg: str, path: Any) -> None:
     drawing.write(path, svg)
 
 
-def in_words(one: Figure, digits: int = 3) -> str:
+def in_words(one: MeasuredFigure, digits: int = 3) -> str:
     """A figure for people, with its interval."""
     if one.value is None:
         return "-"

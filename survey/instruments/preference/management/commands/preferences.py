@@ -9,7 +9,7 @@ import numpy as np
 
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.exceptions import HunchError
-from survey.instruments.preference.analysis.analysing import Settings, analyse
+from survey.instruments.preference.analysis.analysing import AnalysisSettings, analyse
 from survey.instruments.preference.analysis.bradley_terry import RIDGE, NoRanking
 from survey.instruments.preference.reports.preferences_report import PreferencesReport
 from survey.instruments.preference.reports.reading_files import read_material
@@ -62,7 +62,7 @@ class Command(ReportCommand):
             raise HunchError("give a study's SLUG or --comparisons FILE")
         if wrong := [name for name in given if name not in ("ridge", "tie")]:
             raise HunchError(f"{', '.join(wrong)}: only with a study")
-        settings = Settings(
+        settings = AnalysisSettings(
             each_answer=each_answer,
             ridge=_ridge(given.get("ridge", [str(RIDGE)])[0]),
             side=not no_side,
