@@ -199,9 +199,10 @@ def assisted(studies: int) -> dict[str, Any]:
             chances = np.where(won, 0.8, 0.3) if kind == "good" else rng.random(400)
             keys = {prompt * 4 + 1: float(chances[prompt]) for prompt in range(400)}
             (one,) = judging.assisted(people, keys, universe={(0, 1): chances})
-            for cover, figure in ((alone, one.people), (helped, one.assisted)):
+            # Of people alone the spread of all items counts in full; the judge has judged every item there is.
+            for cover, figure, truth in ((alone, one.people, chance), (helped, one.assisted, float(won.mean()))):
                 low, high = figure.interval
-                cover.add(bradley_terry.MeasuredFigure(figure.value, figure.standard_error, low, high), chance)
+                cover.add(bradley_terry.MeasuredFigure(figure.value, figure.standard_error, low, high), truth)
             saved.append(one.saved or 0.0)
         found[kind] = {"alone": alone.line(), "assisted": helped.line(), "saved": round(float(np.mean(saved)), 1)}
     return found
