@@ -24,6 +24,7 @@ from .base import (
 )
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .bounds import LONGEST_FILE, too_large
+from .closing import IDS, SIGNATURE, CompletionSignatureConfig, FormatConfig, filled
 from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
@@ -57,11 +58,13 @@ __all__ = [
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
     "FLAGS",
+    "IDS",
     "LONGEST_FILE",
     "LONGEST_TEXT",
     "NOT_SAID",
     "PANEL_KEYS",
     "SEED_LIMIT",
+    "SIGNATURE",
     "AnswererConfig",
     "AttentionCheckConfig",
     "BlockConfig",
@@ -69,6 +72,7 @@ __all__ = [
     "CheckConfig",
     "CodesConfig",
     "ComparedConfig",
+    "CompletionSignatureConfig",
     "ConditionConfig",
     "DataConfig",
     "DesignConfig",
@@ -78,6 +82,7 @@ __all__ = [
     "FilterConfig",
     "FlagName",
     "FlagsConfig",
+    "FormatConfig",
     "HintText",
     "InstrumentConfig",
     "LongText",
@@ -108,6 +113,7 @@ __all__ = [
     "by_line",
     "design_defaults",
     "dotted",
+    "filled",
     "in_our_words",
     "missing_texts",
     "near",

@@ -287,6 +287,8 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     panel, kind = config.panel, panels.find(config.panel.kind)
     if missing := kind.missing_setting(config):
         yield Finding("remark", "panel.signed_entry", f"{missing} (this process has no such setting)")
+    if any("YOUR-" in address for address in panel.completion_addresses):
+        yield Finding("remark", "panel.completion_urls", "one still says YOUR-...: put in what the panel gives you")
     if kind.is_open or kind.problem:
         return
     if found.pay is None or found.cost is None:
