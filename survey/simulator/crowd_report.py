@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Max
 
 from survey.contracts import panels
-from survey.models import Assignment, Respondent, Response, Sitting, Slot, Stage, Study
+from survey.models import Assignment, QuotaPlace, Respondent, Response, Sitting, Slot, Stage, Study
 from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import find_sitting
 
@@ -65,6 +65,10 @@ def _done(
             f"{habits['back_soon']} came back soon and {habits['back_late']} after their sitting had expired; "
             f"answers that came late and do not count: {late}"
         )
+    if stage.study.config.quotas:
+        placed = QuotaPlace.objects.filter(sitting__in=_sittings(people)).order_by()
+        full = placed.filter(state=QuotaPlace.State.FULL).values("sitting").distinct().count()
+        yield f"{full} people found their part of a quota full"
     if hurried := habits["speeder"]:
         refused = sum(person.diary.refused_answers for person in people)
         yield f"{hurried} answered at random; {refused} of their answers were refused at first"

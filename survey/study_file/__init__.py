@@ -31,6 +31,7 @@ from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .messages import in_our_words, near, unknown_key, with_hint
 from .older import problem_lines, read_stored
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
+from .quotas import CellConfig, QuotaConfig, decided_in, unplaced_values
 from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
@@ -69,6 +70,7 @@ __all__ = [
     "AttentionCheckConfig",
     "BlockConfig",
     "CandidatesConfig",
+    "CellConfig",
     "CheckConfig",
     "CodesConfig",
     "ComparedConfig",
@@ -95,6 +97,7 @@ __all__ = [
     "PredictorChoice",
     "PredictorConfig",
     "QuestionsConfig",
+    "QuotaConfig",
     "RangeConfig",
     "RolesConfig",
     "SittingConfig",
@@ -111,6 +114,7 @@ __all__ = [
     "WrongKey",
     "as_far_as_possible",
     "by_line",
+    "decided_in",
     "design_defaults",
     "dotted",
     "filled",
@@ -124,6 +128,7 @@ __all__ = [
     "tables_in",
     "too_large",
     "unknown_key",
+    "unplaced_values",
     "with_hint",
     "words_in",
 ]

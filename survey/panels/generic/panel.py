@@ -29,7 +29,7 @@ class Generic(Panel):
     name = "generic"
     title = "the panel"
     keys = PAY_KEYS | {
-        *("exclude_people_of", "signed_entry", "parameters", "formats"),
+        *("exclude_people_of", "signed_entry", "parameters", "formats", "screen_out_pay", "screen_out_places"),
         *("completion_urls", "completion_signature"),
     }
     gives_ids_back = True
