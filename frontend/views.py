@@ -459,7 +459,7 @@ def _code(study: Study, outcome: str, code: str, *, at_the_door: str = "") -> di
     else:
         address = study.config.panel.address_after(outcome, code)
     return {
-        "code": code if (panel.has_submissions and not address) or study.config.panel.takes_code_after(outcome) else "",
+        "code": code if leaving.shows_code(study, outcome) else "",
         # From a test copy nobody goes to the panel, but the button is shown as it will be.
         "completion_url": "#" if address and study.is_test else address,
         "goes_back": panel.has_submissions,

@@ -10,6 +10,7 @@ from survey.contracts import panels
 from survey.models import Assignment, QuotaPlace, Respondent, Response, Sitting, Slot, Stage, Study
 from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import find_sitting
+from survey.services.sittings.leaving import shows_code
 
 from .visitors import Person
 
@@ -103,8 +104,8 @@ def _compared(
         sittings.filter(state=Sitting.State.COMPLETE).count(),
     )
     codes = {person.diary.code for person in people if person.diary.outcome == "completed"}
-    # The pages show none where no panel asks for it.
-    none = set() if panels.of_study(stage.study).has_submissions else {""}
+    # Pages show none where no panel asks for it.
+    none = set() if shows_code(stage.study, "completed") else {""}
     yield "codes that they were shown", codes <= {stage.study.completion_code("completed"), *none}, True
     yield (
         "answers to items that were taken",

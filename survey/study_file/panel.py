@@ -274,6 +274,11 @@ class PanelConfig(Strict):
         """Whether the address after an outcome differs from person to person, so that it is made when they leave."""
         return bool(set(placeholders_of(self.closing_template(outcome))) - {CODE})
 
+    @property
+    def uses_codes(self) -> bool:
+        """Whether an address after some outcome holds its code."""
+        return any(CODE in placeholders_of(address) for address in self.completion_addresses)
+
     def takes_code_after(self, outcome: str) -> bool:
         """Whether the address after an outcome holds the code."""
         return CODE in placeholders_of(self.closing_template(outcome))

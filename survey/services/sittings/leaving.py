@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds
-from survey.exceptions import EntryRefused, OutOfOrder
+from survey.exceptions import EntryRefused, HunchError, OutOfOrder
 from survey.models import CompletionCode, PanelIdentity, Sitting, Study
 
 from .endings import outcome_of
@@ -16,6 +16,15 @@ from .enrolment import find_sitting, stage_to_join
 from .identities import unseal
 
 Outcome = CompletionCode.Outcome
+
+
+def shows_code(study: Study, outcome: str) -> bool:
+    """Whether pages show the code of an outcome: not where no panel asks for it, nor where the panel's addresses take
+    people back without any."""
+    panel = study.config.panel
+    if panel.closing_template(outcome):
+        return panel.takes_code_after(outcome)
+    return panels.of_study(study).has_submissions and (panel.uses_codes or not panel.completion_addresses)
 
 
 def address_after(study: Study, outcome: str, *, code: str, ids: PanelIds | None) -> str:
@@ -37,7 +46,8 @@ def address_to_leave_by(sitting: Sitting) -> str:
     """The address at the panel for a person whose sitting is over.
 
     Raises:
-        OutOfOrder: it is not over, or there is no such address, as when the ids were deleted.
+        OutOfOrder: it is not over.
+        HunchError: there is no such address, as when the ids were deleted.
     """
     if not sitting.is_over:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
@@ -49,7 +59,8 @@ def address_from_the_door(study: Study, ids: PanelIds, *, declined: bool) -> str
     """The address at the panel for a person who begins no sitting: they did not agree, or all places are taken.
 
     Raises:
-        OutOfOrder: they have begun one, or may begin, or there is no such address.
+        OutOfOrder: they have begun one, or may begin.
+        HunchError: there is no such address.
     """
     if find_sitting(study, ids) is None:
         outcome = Outcome.NO_CONSENT if declined else _why_nobody_begins(study)
@@ -74,7 +85,9 @@ def _ids_of(sitting: Sitting) -> PanelIds | None:
 
 def _or_refuse(address: str) -> str:
     if not address:
-        raise OutOfOrder(
-            _("The way back to the site that you came from is not known any more. Please go there by yourself.")
+        raise HunchError(
+            _("The way back to the site that you came from is not known any more. Please go there by yourself."),
+            code="no_way_back",
+            status=410,
         )
     return address
