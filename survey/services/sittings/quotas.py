@@ -107,6 +107,19 @@ def places_of(quota: QuotaConfig, cell: str, stage: Stage) -> int:
     return in_force.places(sittings).get(cell, quota.places(sittings).get(cell, 0))
 
 
+def nobody_fits(stage: Stage) -> bool:
+    """Whether some quota has no place left for anybody. Asked at the door, without a lock: nobody should agree and
+    answer questions for nothing."""
+    limited = [quota for quota in stage.study.config.quotas if quota.otherwise != "admit"]
+    if not limited:
+        return False
+    taken, sittings = taken_in(stage), stage.config.sittings
+    return any(
+        all(taken.get((quota.name, cell), 0) >= number for cell, number in quota.places(sittings).items())
+        for quota in limited
+    )
+
+
 def take_back(sitting: Sitting, stage: Stage) -> Sitting.State | None:
     """Take the places of an expired sitting whose person comes back. Returns how a sitting ends that has lost one; None
     if it has all its places. Needs the locks of sitting and stage, and is called while the sitting is still expired."""

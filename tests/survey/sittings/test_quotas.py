@@ -1,13 +1,16 @@
 """Quotas by answers before the items: who gets a place, who ends, who gets the place back, and where it is shown."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.utils import timezone
 
 from survey import study_file
+from survey.exceptions import EntryRefused
 from survey.live.people import quota_lines
 from survey.models import Assignment, FormAnswer, QuotaPlace, Sitting, Stage, Study
 from survey.panels.owed_list import owed_list
@@ -16,6 +19,7 @@ from survey.services.results.export import contents
 from survey.services.results.export.sitting_files import QUOTAS, sitting_files
 from survey.services.results.package.coarsening import LEFT_OUT
 from survey.services.sittings import quotas
+from survey.services.sittings.enrolment import stage_to_join
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.studies.checking import check_study
 from survey.study_file import QuotaConfig
@@ -132,6 +136,26 @@ def test_answers_of_a_later_form_with_the_same_name_decide_nothing() -> None:
     assert study is None
     visitor = come(made.study, use="daily")
     assert visitor.step.kind == "checks" and QuotaPlace.objects.count() == 1
+
+
+def test_who_could_get_no_place_reads_so_at_the_door(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = cast.open_stage(**study_of(OFTEN, stages=[{"sittings": 6}]))
+    study = stage.study
+    for use in ("daily", "daily", "some"):
+        come(study, use=use)
+    assert stage_to_join(study) == stage
+    last = come(study, use="some")
+    with pytest.raises(EntryRefused) as refused:
+        stage_to_join(study)
+    assert refused.value.code == "full"
+    last.expire()
+    assert stage_to_join(study) == stage, "a place came free"
+    call_command("study_status", study.slug)
+    assert re.search(r"use: seldom +1 +2 +1 +0 +0", capsys.readouterr().out)
+    other = cast.open_stage("other", **study_of({**OFTEN, "otherwise": "admit"}, stages=[{"sittings": 6}]))
+    for use in ("daily", "daily", "some", "some"):
+        come(other.study, use=use)
+    assert stage_to_join(other.study) == other
 
 
 # Giving it back
