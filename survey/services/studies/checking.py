@@ -314,7 +314,8 @@ def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
 def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     panel, kind = config.panel, panels.find(config.panel.kind)
     if missing := kind.missing_setting(config):
-        yield Finding("remark", "panel.signed_entry", f"{missing} (this process has no such setting)")
+        key = "signed_entry" if panel.signed_entry else "completion_signature"
+        yield Finding("remark", f"panel.{key}", f"{missing} (this process has no such setting)")
     if any("YOUR-" in address for address in panel.completion_addresses):
         yield Finding("remark", "panel.completion_urls", "one still says YOUR-...: put in what the panel gives you")
     if kind.is_open or kind.problem:
