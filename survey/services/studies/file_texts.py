@@ -87,7 +87,7 @@ STARTING_FILES = (
     StartingFile(
         "connect",
         "With people of CloudResearch Connect",
-        "One stage with a quota by an answer before the items; whose part is full is screened out with pay.",
+        "One stage with a quota by an answer before the items; people whose part is full are screened out with pay.",
         "panels/connect.toml",
     ),
     StartingFile(
@@ -104,7 +104,7 @@ STARTING_FILES = (
     ),
     StartingFile(
         "cint",
-        "With people of Cint or a like panel",
+        "With people of Cint or a similar panel",
         "One stage with a quota; people go back to an address for each outcome, with the panel's id and a signature.",
         "panels/cint.toml",
     ),
