@@ -76,9 +76,8 @@ class Command(HunchCommand):
             self.stdout.write(table(head, rows) if rows else "nothing was sent yet")
         elif what == "test":
             deliveries.send_test(receiver)
-            self.stdout.write(
-                f"a worker sends it within some seconds; `receivers {receiver.study.slug} sent {receiver.pk}` shows the answer"
-            )
+            shows = f"`receivers {receiver.study.slug} sent {receiver.pk}` shows the answer"
+            self.stdout.write(f"a worker sends it within some seconds; {shows}")
         elif what == "remove":
             number = receiver.pk
             receivers.remove(receiver)
