@@ -22,6 +22,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results.line_chart import Axes, Line, line_chart
 
+from .drafting import may_draft
 from .pictures import inline
 
 State = Sitting.State
@@ -113,7 +114,11 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
         return reverse("admin:survey_posting_change", args=[wanted.posting])
     if wanted.action and wanted.stage is not None and rights.may(user, Right.RUN, study.pk):
         return reverse("admin:survey_study_action", args=[study.pk, wanted.stage, wanted.action])
-    return ""
+    if wanted.invites == "posting" and may_draft(user, study):
+        return reverse("admin:survey_posting_draft", args=[study.pk])
+    if wanted.invites == "links" and rights.may(user, Right.MAKE_LINKS, study.pk):
+        return f"{reverse('admin:survey_entrylink_add')}?study={study.slug}"
+    return "#addresses" if wanted.invites == "address" else ""
 
 
 def _balance(study: Study, found: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
