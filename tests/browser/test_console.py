@@ -112,6 +112,18 @@ def test_the_main_pages_are_for_everybody_and_fit_a_phone(researcher: Visitor, a
     assert researcher.problems == []
 
 
+def test_lists_hide_no_column_on_a_phone(researcher: Visitor) -> None:
+    study = open_study(stages=[{"sittings": 3}])
+    take_part(study, "first")
+    page = researcher.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in ("sitting/", "assignment/", "auditentry/", "question/"):
+        page.goto(f"{researcher.root}/admin/survey/{address}")
+        page.locator("#result_list.hunch-stack").wait_for()
+        assert page.evaluate(SIDEWAYS) == [], address
+    assert researcher.problems == []
+
+
 def test_a_link_on_the_study_page_unfolds_what_it_leads_to(researcher: Visitor) -> None:
     study = open_study(stages=[{"sittings": 3}])
     take_part(study, "first")
