@@ -365,7 +365,8 @@ class _Duels:
         return found
 
     def inverse(self, sums: _Sums, at: Floats) -> Floats:
-        return np.linalg.inv(self.curvature(sums, self.chances(at)))
+        found: Floats = np.linalg.inv(self.curvature(sums, self.chances(at))).astype(np.float64)
+        return found
 
     def curvature(self, sums: _Sums, chance: Floats) -> Floats:
         k = self.names
@@ -418,9 +419,9 @@ class _Duels:
 
 def _sums(first: Ints, second: Ints, outcome: Floats, weight: Floats, names: int) -> _Sums:
     cell = first * names + second
-    mass = np.bincount(cell, weights=weight, minlength=names**2).reshape(names, names)
-    wins = np.bincount(cell, weights=weight * outcome, minlength=names**2).reshape(names, names)
-    return _Sums(mass, wins)
+    mass: Floats = np.bincount(cell, weights=weight, minlength=names**2).astype(np.float64)
+    wins: Floats = np.bincount(cell, weights=weight * outcome, minlength=names**2).astype(np.float64)
+    return _Sums(mass.reshape(names, names), wins.reshape(names, names))
 
 
 def in_words(found: Fragility, names: Sequence[str], *, unit: str = "judgements") -> Iterator[str]:
