@@ -28,6 +28,7 @@ from survey.study_file import Note
 from . import export, people, screens
 from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
 from .estimands import PreferenceEstimates
+from .expecting import PreferenceExpecting
 from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
@@ -84,6 +85,10 @@ class Preference(ListedInstrument):
     @cached_property
     def practice(self) -> PreferencePractice:
         return PreferencePractice(lambda sitting: self.options_under(sitting.config, sitting.levels()))
+
+    @cached_property
+    def expectations(self) -> PreferenceExpecting:
+        return PreferenceExpecting(self._study, None if self._study is None else self.options)
 
     @cached_property
     def priority(self) -> Priority | None:

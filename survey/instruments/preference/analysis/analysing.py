@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit.fragility import Fragility, fragile_bradley_terry
+
 from . import agreement, bradley_terry, judging
 from .agreement import PeopleAgreement
 from .bradley_terry import NoRanking, Ranking
@@ -109,6 +111,9 @@ class Analysis:
     beside: Sequence[Mapping[str, Any]]
     beside_ranks: Mapping[str, float]
     notes: Sequence[str]
+    fragility: Fragility
+    counted: Judgements
+    """The judgements that the ranking of people counts, whose places `fragility` names."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -180,6 +185,22 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         styles=_styles(material, settings),
         **_beside(material),
         notes=notes,
+        fragility=_fragility(main, settings),
+        counted=main,
+    )
+
+
+def _fragility(judged: Judgements, settings: AnalysisSettings) -> Fragility:
+    """Which few judgements carry the ranking. The side counts where it is known of every judgement."""
+    turned = judged.first < 0
+    return fragile_bradley_terry(
+        first=np.where(turned, judged.b, judged.a),
+        second=np.where(turned, judged.a, judged.b),
+        outcome=np.where(turned, 1 - judged.win, judged.win),
+        names=len(judged.models),
+        weight=judged.weight,
+        ridge=settings.ridge,
+        side=settings.side and bool((judged.first != 0).all()),
     )
 
 

@@ -54,8 +54,8 @@ def covariance(influence: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) ->
     both = np.unique(np.stack([np.asarray(person), np.asarray(prompt)]), axis=1, return_inverse=True)[1].reshape(-1)
     by_both = _sums(rows, both)
     found = _spread(by_person) + _spread(by_prompt) - _spread(by_both)
-    # The difference can come out too small where there are few of either; it is never below that of independent rows.
-    least = np.diag(_spread(by_both))
+    # The difference can come out too small where there are few of either; it is never below the least of the three.
+    least = np.min([np.diag(_spread(sums)) for sums in (by_person, by_prompt, by_both)], axis=0)
     short = np.sqrt(np.maximum(least / np.maximum(np.diag(found), 1e-300), 1.0))
     scaled: Floats = np.where(np.diag(found)[:, None] > 0, found, 0) * short[:, None] * short[None, :]
     where = np.diag(found) <= 0

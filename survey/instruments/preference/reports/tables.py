@@ -7,8 +7,11 @@ from functools import partial
 from typing import Any
 
 from bandit.estimate import Estimate
+from bandit.fragility import Fragile
+from bandit.fragility import in_words as fragile_words
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
+from survey.services.results.fragile_table import fragile_table
 from survey.services.results.line_chart import Axes, Line, line_chart
 
 from ..analysis.analysing import EVERYTHING, PEOPLE, Analysis
@@ -175,6 +178,10 @@ def as_json(found: Analysis) -> dict[str, Any]:
         else {model: number(found.other_ranking.theta[place]) for place, model in enumerate(models)},
         "side": {name: found_of(ranking.side) for name, ranking in found.rankings.items()},
         "unbeaten": [] if found.ranking is None else list(found.ranking.unbeaten),
+        "fragility": {
+            "first": None if found.fragility.first is None else _fragile(found, found.fragility.first),
+            "neighbours": [_fragile(found, one) for one in found.fragility.neighbours],
+        },
         "elo": {model: number(found.elo.rating[place]) for place, model in enumerate(models)},
         "elo_deviation": {model: number(found.elo.deviation[place]) for place, model in enumerate(models)},
         "elo_orders": found.elo.orders,
@@ -250,6 +257,18 @@ def _judge_json(one: JudgeFigures) -> dict[str, Any]:
     }
 
 
+def _fragile(found: Analysis, one: Fragile) -> dict[str, Any]:
+    return {
+        "ahead": found.models[one.ahead],
+        "behind": found.models[one.behind],
+        "margin": number(one.margin),
+        "lost": one.count,
+        "share": number(one.share),
+        "margin_without": number(one.margin_after),
+        "rows": None if one.rows is None else [_label(found, int(row)) for row in one.rows],
+    }
+
+
 def _estimate(one: Estimate) -> dict[str, float | None]:
     return {"value": number(one.value), "low": number(one.interval[0]), "high": number(one.interval[1])}
 
@@ -300,6 +319,7 @@ def _lines(found: Analysis) -> Iterator[str]:
 
 
 def _notes(found: Analysis) -> Iterator[str]:
+    yield from fragile_words(found.fragility, found.models)
     if not found.settings.each_answer and found.other_ranking is not None:
         yield "The ranking counts the majority of each item once, ties half."
     yield (
@@ -321,6 +341,7 @@ def _notes(found: Analysis) -> Iterator[str]:
 def _tables(found: Analysis) -> Iterator[Table]:
     models = found.models
     yield _ranking_table(found)
+    yield fragile_table([("", found.fragility)], models, label=partial(_label, found))
     sides = [
         (name, category, ranking.side.value, ranking.side.low, ranking.side.high, ranking.sides)
         for name, category, ranking in _rankings(found)
@@ -423,6 +444,15 @@ def _tables(found: Analysis) -> Iterator[Table]:
         layouts=[_beside(found)],
         note="; ".join(f"rank correlation of {name}: {value:.2f}" for name, value in found.beside_ranks.items()),
     )
+
+
+def _label(found: Analysis, place: int) -> str:
+    """A judgement by its prompt, its models and who gave it."""
+    counted = found.counted
+    names, person = found.material.names, int(counted.person[place])
+    who = f" by {names[person]}" if found.settings.each_answer and person < len(names) else ""
+    pair = f"{found.models[counted.a[place]]} : {found.models[counted.b[place]]}"
+    return f"{counted.prompts[counted.prompt[place]]}, {pair}{who}"
 
 
 def _rankings(found: Analysis) -> Iterator[tuple[str, str, Any]]:
