@@ -192,14 +192,17 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
     assert same["side"]["people"] == pytest.approx(data["side"]["people"], abs=1e-6)
 
 
-def test_the_page_shows_two_replies_as_text_and_names_nobody(prompts: None, client: Client) -> None:
+def test_the_page_shows_two_replies_as_text_and_names_nobody(
+    prompts: None, client: Client, django_assert_max_num_queries: Any
+) -> None:
     study = cast.study(**{**PREFERENCE, "blocks": WITHOUT_PRACTICE})
     opened(study)
     page = arrive(client, slug="preference")
     begun = Assignment.objects.get(sitting__stage__study=study, position=1)
     comparison = ReplyComparison.objects.select_related("a", "b").get(item=begun.slot.item_id)
     assert {page.parts["reply_1"], page.parts["reply_2"]} == {comparison.a.response, comparison.b.response}
-    answer = client.get("/s/preference/sitting")
+    with django_assert_max_num_queries(8):  # As many as a page of the belief update may take.
+        answer = client.get("/s/preference/sitting")
     html = answer.content.decode()
     everything = html + str(answer.headers) + answer.wsgi_request.get_full_path() + str(client.cookies)
     assert not any(model in everything for model in MODELS)
