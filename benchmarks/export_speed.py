@@ -11,7 +11,6 @@ process holds when it has loaded Hunch.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -108,8 +107,11 @@ def inside(options: argparse.Namespace) -> int:
 
 
 def most_memory() -> int:
-    """In KiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The most memory that this process has held, in KiB. `ru_maxrss` would begin with what the parent held."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    raise RuntimeError("/proc/self/status has no VmHWM")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,15 @@ from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
-# Of a whole file the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
-MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "POST stage-action": 12, "GET answers-csv": 14}
+# Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+MOST = {
+    "GET": 10,
+    "POST": 8,
+    "POST report-files": 25,
+    "POST stage-action": 12,
+    "GET answers": 14,
+    "GET answers-csv": 14,
+}
 
 
 def reader() -> Client:

@@ -1,7 +1,9 @@
 """Tables as CSV text."""
 
+import csv
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from survey.contracts.tables import Column
@@ -10,34 +12,45 @@ from survey.contracts.tables import Column
 # semicolons or tabs begins one, maybe after blanks and quotes. OWASP, "CSV Injection".
 FORMULA = re.compile(r"""^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=["' ]*[=+\-@＝＋－＠])""")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-MARKS = re.compile('[,"\\n\\r]')
+AT_ONCE = 200  # rows
+NO_CELL = '""\r\n'  # How the csv module writes a row whose only cell is empty.
 CELL = re.compile(r'(?:"[^"]*")+|[^",\r\n]+')
 
 
-def csv_line(values: Iterable[Any]) -> str:
-    """One line of CSV (RFC 4180, but ending with a bare newline). Every text keeps its bytes.
+class _Lines(list[str]):
+    """What the csv module writes to: it hands over one line at a time."""
+
+    write = list.append
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Lines of CSV (RFC 4180, but each ends with a bare newline). Every text keeps its bytes.
 
     Spreadsheets may run a cell that begins with "=". `guarded` makes the text safe to open in one.
     """
-    return ",".join([_cell(value) for value in values]) + "\n"
+    lines = _Lines()
+    # Only what is in its ending of lines makes the csv module quote a lone carriage return. Its reader would take that
+    # for the end of the row.
+    csv.writer(lines, lineterminator="\r\n").writerows(map(_plain, rows))
+    return "".join(["\n" if line == NO_CELL else f"{line[:-2]}\n" for line in lines])
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float):
-        return repr(value)
-    text = value if type(value) is str else str(value)
-    # The csv module leaves a lone carriage return unquoted, and its reader then takes it as the end of the row.
-    return '"' + text.replace('"', '""') + '"' if MARKS.search(text) else text
+def csv_line(values: Iterable[Any]) -> str:
+    """One line."""
+    return csv_text([values])
+
+
+def _plain(row: Iterable[Any]) -> Iterable[Any]:
+    """0 and 1 for truth values."""
+    return [int(value) if value is True or value is False else value for value in row]
 
 
 def csv_lines(columns: Iterable[Column], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    """The header, then some lines at a time."""
     yield csv_line(column.name for column in columns)
-    for row in rows:
-        yield csv_line(row)
+    rest = iter(rows)
+    while part := list(islice(rest, AT_ONCE)):
+        yield csv_text(part)
 
 
 def guarded(text: str) -> str:

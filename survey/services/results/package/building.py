@@ -18,13 +18,12 @@ from survey.exceptions import HunchError
 from survey.models import Sitting, Study
 from survey.places import installed_version
 from survey.services.base import rights
-from survey.services.base.csv_lines import csv_line
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import replace_file
-from survey.services.results.export.columns import columns_of
+from survey.services.results.export import files
 from survey.services.results.export.contents import extra_files
-from survey.services.results.export.reading import answer_rows
+from survey.services.results.export.formats import CSV
 
 from .coarsening import Coarse
 from .outcomes import outcome_files
@@ -113,7 +112,7 @@ def make(work: Work) -> Mapping[str, Any]:
 def _all_tables(work: Work) -> Iterator[ExtraFile]:
     study = work.study
     with_pay = work.asked_by is None or rights.may(work.asked_by, Right.SEE_POSTINGS, study.pk)
-    yield ExtraFile("answers.csv", columns_of(study), answer_rows(study))
+    yield files.answers_table(study)
     for file in extra_files(study, with_pay=with_pay):
         if file.name != NEVER:
             yield file
@@ -125,7 +124,7 @@ def _tables(work: Work, *, reviewed: bool) -> Iterator[ExtraFile]:
     study = work.study
     coarse = Coarse(study, reviewed=reviewed)
     whole = [
-        ExtraFile("answers.csv", columns_of(study), answer_rows(study)),
+        files.answers_table(study),
         *extra_files(study),
         *outcome_files(study),
     ]
@@ -153,14 +152,10 @@ class _Writer:
 
     def add_table(self, study: Study, file: ExtraFile) -> None:
         """Named as Psych-DS asks: keys and values of letters and digits, and the ending _data.csv."""
-        stem = file.name.removesuffix(".csv")
+        stem = files.stem_of(file.name)
         table = DataFile(stem, f"data/study-{_plain(study.slug)}_description-{_plain(stem)}_data.csv", file.columns)
         path = self.scratch / "table.csv"
-        with path.open("w", encoding="utf-8", newline="") as target:
-            target.write(csv_line(column.name for column in file.columns))
-            for row in file.rows:
-                target.write(csv_line(row))
-                table.rows += 1
+        table.rows = sum(files.write_table(file, {CSV: path}))
         entry = zipfile.ZipInfo(f"{self.folder}/{table.path}", MOMENT)
         entry.compress_type = zipfile.ZIP_DEFLATED
         found = hashlib.sha256()
