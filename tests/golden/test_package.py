@@ -78,9 +78,12 @@ def test_the_program_notices_a_changed_answer(golden: None, tmp_path: Path) -> N
     path.write_text("\n".join([text[0], ",".join(cells), *text[2:]]) + "\n", encoding="utf-8")
     run = subprocess.run([sys.executable, str(package / "analysis.py")], capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "DIFFERS" in run.stdout
+    if shutil.which("Rscript"):
+        run = subprocess.run(["Rscript", str(package / "analysis.R")], capture_output=True, text=True, check=False)
+        assert run.returncode == 1 and "DIFFERS" in run.stdout
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="Not tested: analysis.R, since R is not installed")
 @pytest.mark.parametrize("slug", SLUGS)
 def test_r_redoes_the_main_table(golden: None, slug: str, tmp_path: Path) -> None:
     package = built(study_of(slug), tmp_path / "made", audience="public")
