@@ -21,6 +21,7 @@ from survey.services.base import job_kinds
 from survey.services.base.job_kinds import Work
 from survey.services.results import estimating
 from survey.services.results.package import coarsening
+from tests.golden import psych_ds
 from tests.golden.test_golden import golden, loaded, study_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -28,10 +29,6 @@ __all__ = ["golden", "loaded"]
 
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
-# The rules of Psych-DS 0.4 for names and for the description. Its validator is a program for Node that no package of
-# ours brings, so the rules are written out here; `psychds-validator` runs too where it is found.
-DATA_FILE = re.compile(r"data/([a-z]+-[A-Za-z0-9]+_)+data\.csv")
-REQUIRED = ("@context", "@type", "name", "description", "variableMeasured")
 TIME_OF_DAY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
@@ -111,21 +108,48 @@ def test_croissant_is_valid_and_gives_every_record(golden: None, slug: str, audi
 @pytest.mark.parametrize("slug", SLUGS)
 def test_it_follows_the_rules_of_psych_ds(golden: None, slug: str, audience: str, tmp_path: Path) -> None:
     package = built(study_of(slug), tmp_path / "made", audience=audience)
-    described = json.loads((package / "dataset_description.json").read_text(encoding="utf-8"))
-    assert all(described.get(name) for name in REQUIRED)
-    assert described["@type"] == "Dataset" and described["@context"] in ("https://schema.org/", "http://schema.org/")
-    variables = {one["name"] for one in described["variableMeasured"]}
-    files = [path.relative_to(package).as_posix() for path in (package / "data").iterdir()]
-    assert files and all(DATA_FILE.fullmatch(name) for name in files)
-    for name in files:
-        with (package / name).open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-        assert len(set(header)) == len(header) and all(header) and set(header) <= variables, name
-        assert all(len(row) == len(header) for row in rows), name
+    assert psych_ds.errors_of(package) == set()
     assert (package / "README.md").is_file() and (package / "CHANGES.md").is_file()
     if (program := shutil.which("psychds-validator")) is not None:
         run = subprocess.run([program, str(package)], capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout
+
+
+def test_what_breaks_the_rules_of_psych_ds_is_found(golden: None, tmp_path: Path) -> None:
+    package = built(study_of("answers"), tmp_path / "made", audience="public")
+    (table,) = (package / "data").glob("*-answers_data.csv")
+    description = package / "dataset_description.json"
+    text, told = table.read_text(encoding="utf-8"), json.loads(description.read_text(encoding="utf-8"))
+    header, rest = text.split("\n", 1)
+
+    def found(columns: str = header, rows: str = rest, **changed: Any) -> set[str]:
+        table.write_text(f"{columns}\n{rows}", encoding="utf-8")
+        left = {name: value for name, value in {**told, **changed}.items() if value is not None}
+        description.write_text(json.dumps(left), encoding="utf-8")
+        return psych_ds.errors_of(package)
+
+    assert found() == set()
+    both = {"CSV_COLUMN_MISSING_FROM_METADATA", "VARIABLE_MISSING_FROM_CSV_COLUMNS"}
+    assert found(columns=header.replace("item", "other")) >= {"CSV_COLUMN_MISSING_FROM_METADATA"}
+    assert found(variableMeasured=[{"name": "nothing"}]) == both
+    assert found(columns=header.replace("stage,", "study,")) == {"CSV_HEADER_REPEATED"}
+    assert found(rows=f"one cell\n{rest}") == {"CSV_HEADER_LENGTH_MISMATCH"}
+    assert found(name="") == {"JSON_KEY_REQUIRED"}
+    assert found(**{"@type": None}) == {"MISSING_DATASET_TYPE"}
+    assert found(**{"@type": "Thing"}) == found(**{"@context": "https://elsewhere/"}) == {"INCORRECT_DATASET_TYPE"}
+    assert found() == set()
+    description.write_text("{", encoding="utf-8")
+    assert psych_ds.errors_of(package) == {"INVALID_JSON_FORMATTING"}
+    description.write_bytes(b'{"name": "\xff"}')
+    assert psych_ds.errors_of(package) == {"JSON_ENCODING_ERROR"}
+    description.unlink()
+    table.rename(table.with_name("Study-1_data.csv"))
+    (package / "data/stage-1_data.xlsx").write_bytes(b"")
+    assert psych_ds.errors_of(package) == {
+        *("MISSING_DATASET_DESCRIPTION", "FILENAME_KEYWORD_FORMATTING_ERROR", "EXTENSION_MISMATCH")
+    }
+    shutil.rmtree(package / "data")
+    assert {"MISSING_DATA_DIRECTORY", "MISSING_DATAFILE"} <= psych_ds.errors_of(package)
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)

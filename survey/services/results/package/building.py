@@ -212,7 +212,7 @@ def _facts(study: Study, given: Given, *, is_public: bool) -> dict[str, Any]:
         "description": f"Answers, people and plans of the study {study.slug}, collected with Hunch; the {kind} package."
         + (" Some of its people were simulated." if people else ""),
         "version": given.one("version"),
-        "schemaVersion": "Psych-DS 0.4.0",
+        "schemaVersion": "Psych-DS 1.5.0",
         "license": given.one("licence"),
         "keywords": ["Hunch", study.instrument],
         "creator": [{"@type": "Person", "name": name} for name in given["author"]],
