@@ -12,7 +12,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
+import yaml
 
 from survey.contracts.reports import Given
 from survey.exceptions import HunchError
@@ -20,7 +22,7 @@ from survey.models import FormAnswer, Respondent, Study
 from survey.services.base import job_kinds
 from survey.services.base.job_kinds import Work
 from survey.services.results import estimating
-from survey.services.results.package import coarsening
+from survey.services.results.package import coarsening, hugging_face
 from tests.golden import psych_ds
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -237,3 +239,100 @@ def test_the_description_names_licence_and_doi(golden: None, tmp_path: Path) -> 
     assert (described["license"], described["identifier"]) == ("CC0-1.0", "https://doi.org/10.5281/zenodo.7")
     assert [one["name"] for one in described["creator"]] == ["A", "B"]
     assert io.StringIO((package / "CHANGES.md").read_text(encoding="utf-8")).readline() == "# Changes\n"
+
+
+def crate_problems(package: Path) -> list[str]:
+    """What RO-Crate 1.1 says that a crate must have, and each file with its size and hash."""
+    crate = json.loads((package / "ro-crate-metadata.json").read_text(encoding="utf-8"))
+    entities = {one["@id"]: one for one in crate["@graph"]}
+    about, root = entities["ro-crate-metadata.json"], entities["./"]
+    found = []
+    if crate["@context"] != "https://w3id.org/ro/crate/1.1/context" or len(entities) != len(crate["@graph"]):
+        found.append("context, or two entities of one id")
+    if about["@type"] != "CreativeWork" or about["about"] != {"@id": "./"}:
+        found.append("descriptor")
+    if root["@type"] != "Dataset" or not all(root.get(name) for name in ("name", "description", "license")):
+        found.append("root")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", root["datePublished"]):
+        found.append("datePublished")
+    if isinstance(root["license"], dict) and not {"name", "description"} <= set(entities[root["license"]["@id"]]):
+        found.append("license")
+    found += [one["@id"] for one in root.get("author", ()) if entities[one["@id"]]["@type"] != "Person"]
+    parts = {one["@id"] for one in root["hasPart"]}
+    there = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+    found += sorted(parts ^ (there - {"ro-crate-metadata.json", "SHA256SUMS"}))
+    for name in parts & there:
+        content, entity = (package / name).read_bytes(), entities[name]
+        said = (entity["@type"], int(entity["contentSize"]), entity["sha256"])
+        if said != ("File", len(content), hashlib.sha256(content).hexdigest()):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("layout", ["psych-ds", "hugging-face"])
+@pytest.mark.parametrize("slug", SLUGS)
+def test_ro_crate_names_every_file(golden: None, slug: str, layout: str, tmp_path: Path) -> None:
+    given = {"author": ["Ada", "Ben"], "licence": "https://creativecommons.org/licenses/by/4.0/"}
+    assert crate_problems(built(study_of(slug), tmp_path / "with", layout=layout, **given)) == []
+    package = built(study_of(slug), tmp_path / "without", layout=layout)
+    assert crate_problems(package) == []
+    (package / "codebook.md").write_text("changed", encoding="utf-8")
+    assert crate_problems(package) == ["codebook.md"]
+
+
+@pytest.mark.parametrize("audience", AUDIENCES)
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_folder_for_the_hub_has_a_card_over_its_tables(
+    golden: None, slug: str, audience: str, tmp_path: Path
+) -> None:
+    """The rules of the Hub's page on manual configuration and of its list of a card's fields."""
+    licence = "https://creativecommons.org/licenses/by/4.0/"
+    package = built(study_of(slug), tmp_path / "made", audience=audience, layout="hugging-face", licence=licence)
+    text = (package / "README.md").read_text(encoding="utf-8")
+    empty, head, body = text.split("---\n", 2)
+    card = yaml.safe_load(head)
+    assert empty == "" and body.startswith("\n# ") and card["license"] == "cc-by-4.0" and card["pretty_name"]
+    assert card["language"] and all(re.fullmatch("[a-z]{2,3}", one) for one in card["language"])
+    assert [one["config_name"] for one in card["configs"] if one.get("default")] == ["answers"]
+    names = [one["config_name"] for one in card["configs"]]
+    assert len(set(names)) == len(names) and all(re.fullmatch(r"\w+", name) for name in names)
+    paths = set()
+    csvs = tables_of(built(study_of(slug), tmp_path / "csv", audience=audience))
+    for one in card["configs"]:
+        ((split, path),) = [(file["split"], file["path"]) for file in one["data_files"]]
+        assert split == "train"
+        paths.add(path)
+        rows = pyarrow.parquet.read_table(package / path)
+        assert rows.num_rows == len(csvs[one["config_name"].replace("_", "")]) > 0, path
+        assert rows.column_names == list(csvs[one["config_name"].replace("_", "")][0])
+    longest = max(len(rows) for rows in csvs.values())
+    assert card["size_categories"] == ["n<1K" if longest < 1000 else "1K<n<10K"]
+    assert paths == {path.relative_to(package).as_posix() for path in (package / "data").iterdir()}
+
+
+def test_a_folder_for_the_hub_has_the_same_bytes_when_it_is_built_again(golden: None, tmp_path: Path) -> None:
+    made = []
+    for name in ("first", "second"):
+        built(study_of("beliefs"), tmp_path / name, layout="hugging-face")
+        (path,) = (tmp_path / name).glob("*.zip")
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("", {"license": "unknown"}),
+        ("http://www.creativecommons.org/licenses/by-nc/4.0/deed.de", {"license": "cc-by-nc-4.0"}),
+        (
+            "https://example.org/terms",
+            {"license": "other", "license_name": "see-link", "license_link": "https://example.org/terms"},
+        ),
+        ("Ask us", {"license": "other", "license_name": "Ask us"}),
+    ],
+)
+def test_licences_have_the_names_of_the_hub(given: str, found: dict[str, str]) -> None:
+    head = hugging_face.card_head({"name": "x", "license": given, "keywords": []}, {"answers": ("a", 5000)}, ["en"])
+    card = yaml.safe_load(head.split("---\n")[1])
+    assert {name: value for name, value in card.items() if name.startswith("license")} == found
+    assert card["size_categories"] == ["1K<n<10K"]
