@@ -4,8 +4,8 @@
 
 A study with so many answers lies in a fresh PostgreSQL on this machine. A process of its own makes the export as a
 worker does, all files in one ZIP, and nothing else. Printed are its seconds by the clock and of the processor (its own
-and PostgreSQL's), and the most memory that it held (VmHWM); the goal for 100,000 answers is 10 s and 200 MiB above what the
-process holds when it has loaded Hunch.
+and PostgreSQL's), and the most memory that it held (VmHWM). The goal for 100,000 answers is 10 s and 200 MiB above what
+the process holds when it has loaded Hunch.
 """
 
 import argparse

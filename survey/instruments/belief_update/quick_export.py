@@ -82,12 +82,14 @@ class BeliefQuickExport(QuickExport):
         if last is None:
             return (*item, *NOTHING_GIVEN, reasons or None, *own, None)
         beliefs = Beliefs(None if prior is None else prior[0], None if posterior is None else posterior[0])
+        change = beliefs.change
+        size = None if change is None else abs(change)
         form = self._form(place)
         direction = posterior[1] if posterior else ""
         return (
             *item,
-            *(beliefs.prior, beliefs.posterior, beliefs.change),
-            *[_as_number(beliefs.changed(threshold)) for threshold in self._thresholds],
+            *(beliefs.prior, beliefs.posterior, change),
+            *([None] * len(self._thresholds) if size is None else [int(size > limit) for limit in self._thresholds]),
             *(form.answer_mode if posterior else None, direction or None),
             ",".join(variants.order_by_id(place.sitting, seed=place.stage_seed)) if direction else None,
             *(NO_ENTRY if prior is None else (prior[2] or None, prior[3], prior[4])),
@@ -115,7 +117,3 @@ class BeliefQuickExport(QuickExport):
             options = self._instrument.options_under(config, place.levels if config.conditions else {})
             self._forms[key] = _Form(options.answer_mode, options.explanation_share)
         return self._forms[key]
-
-
-def _as_number(changed: bool | None) -> int | None:
-    return None if changed is None else int(changed)

@@ -224,9 +224,8 @@ def _hub_texts(
 ) -> dict[str, str]:
     """What a folder for the Hugging Face Hub has beside its tables. Croissant is made by the Hub itself."""
     shown = [table for table in tables if table.rows]
-    config = study.config
     named = {table.stem: (table.path, table.rows) for table in shown}
-    head = hugging_face.card_head(facts, named, config.languages or [config.language])
+    head = hugging_face.card_head(facts, named, study.config.languages)
     empty = [table.stem for table in tables if not table.rows]
     lines = [
         _about(facts, is_public=is_public),
