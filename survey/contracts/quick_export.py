@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 from .tables import ExtraFile
 
 
-class Place(NamedTuple):
+class QuickPlace(NamedTuple):
     """Where an answer was given: what an assignment and its sitting would say.
 
     `study_sha256`: of the study file that the sitting began with. `sitting`: its public id, as 32 hexadecimal digits.
@@ -27,7 +27,7 @@ class QuickAnswer(NamedTuple):
 
     item: Any
     responses: Sequence[Sequence[Any]]
-    place: Place
+    place: QuickPlace
 
 
 class QuickExport(ABC):
@@ -45,7 +45,7 @@ class QuickExport(ABC):
         """Whatever `values` needs of these items, by the items' primary keys. Asked once for some hundred items."""
 
     @abstractmethod
-    def values(self, item: Any, responses: Sequence[Sequence[Any]], place: Place) -> Sequence[Any]:
+    def values(self, item: Any, responses: Sequence[Sequence[Any]], place: QuickPlace) -> Sequence[Any]:
         """One value for each of the instrument's columns; None if there is none (yet).
 
         Args:

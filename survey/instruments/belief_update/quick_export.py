@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from survey.contracts.quick_export import Place, QuickAnswer, QuickExport
+from survey.contracts.quick_export import QuickAnswer, QuickExport, QuickPlace
 from survey.contracts.tables import ExtraFile
 
 from . import variants
@@ -63,7 +63,7 @@ class BeliefQuickExport(QuickExport):
             self._texts.clear()
         return self._texts.setdefault(text, text)
 
-    def values(self, item: Any, responses: Sequence[Sequence[Any]], place: Place) -> Sequence[Any]:
+    def values(self, item: Any, responses: Sequence[Sequence[Any]], place: QuickPlace) -> Sequence[Any]:
         prior: Sequence[Any] | None = None
         posterior: Sequence[Any] | None = None
         reasons: Any = None
@@ -109,7 +109,7 @@ class BeliefQuickExport(QuickExport):
             if shown_id is not None and changed is not None:
                 yield shown_text, text, shown_task, task, outcome or 0, int(changed)
 
-    def _form(self, place: Place) -> _Form:
+    def _form(self, place: QuickPlace) -> _Form:
         """As `BeliefUpdate.setting` has it; once for each file and levels."""
         key = (place.study_sha256, *place.levels.items())
         if key not in self._forms:

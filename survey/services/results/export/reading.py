@@ -18,7 +18,7 @@ from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
 from survey.contracts import instruments
-from survey.contracts.quick_export import Place, QuickAnswer
+from survey.contracts.quick_export import QuickAnswer, QuickPlace
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Response, Sitting, Slot, Stage, Study
@@ -215,8 +215,8 @@ class _Reader:
             *(assigned_at, completed_at, _in_json(given), self.weights.get(key), *self.end),
         ]
 
-    def place(self, who: _OfSitting, position: int, levels: Mapping[str, str]) -> Place:
-        return Place(who.study_sha256, who.language, who.public_id, self.stage.seed, position, levels)
+    def place(self, who: _OfSitting, position: int, levels: Mapping[str, str]) -> QuickPlace:
+        return QuickPlace(who.study_sha256, who.language, who.public_id, self.stage.seed, position, levels)
 
     def counted(self, after: int, last: int) -> Iterator[QuickAnswer]:
         """The answers of these slots that count, in the order of the plan."""
