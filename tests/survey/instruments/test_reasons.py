@@ -197,7 +197,7 @@ def test_codes_come_back_with_the_agreement_of_their_coders(study: Study, tmp_pa
     # With two coders and nothing missing, alpha is 1 - (n - 1) / n (1 - Scott's pi) for n codes.
     share = (3 + 6) / 24
     pi = 1 - 0.25 / (2 * share * (1 - share))
-    assert [both[name] for name in ("coders", "n", "codes")] == ["2", "12", "24"]
+    assert [both[name] for name in ("coders", "n", "codes")] == ["ann, bob", "12", "24"]
     assert float(both["alpha"]) == pytest.approx(1 - 23 / 24 * (1 - pi))
     with (tmp_path / "out/codes.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -226,7 +226,7 @@ def test_three_coders_with_gaps_have_one_alpha(study: Study, tmp_path: Path) -> 
     with (tmp_path / "o/alpha.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     # 3 reasons are "alike" twice, 6 "other" twice, 3 both: 12 units, 24 codes, 9 of one kind and 15 of the other.
-    assert [row[name] for name in ("coders", "n", "codes")] == ["3", "12", "24"]
+    assert [row[name] for name in ("coders", "n", "codes")] == ["ann, bob, cy", "12", "24"]
     assert float(row["alpha"]) == pytest.approx(1 - 23 * 3 / (9 * 15))
 
 

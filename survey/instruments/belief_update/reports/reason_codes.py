@@ -33,7 +33,7 @@ AGREEMENT = (
     Column("high", "number", "Its upper end."),
 )
 ALPHA = (
-    Column("coders", "number", "Coders, all together."),
+    Column("coders", "text", "All coders, by name."),
     Column("n", "number", "Reasons that at least two of them coded; the others say nothing of agreement."),
     Column("codes", "number", "Codes given to these reasons."),
     Column("alpha", "number", "Krippendorff's alpha, nominal; empty where fewer than two different codes were given."),
@@ -194,7 +194,8 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
 def _alpha_table(coders: Sequence[Coded], *, seed: int) -> Table:
     found = krippendorff_alpha([one.codes for one in coders], rng=np.random.default_rng(seed))
     low, high = found["interval"] or (None, None)
-    row = [len(coders), found["units"], found["codes"], found["alpha"], low, high]
+    names = ", ".join(one.coder for one in coders)
+    row = [names, found["units"], found["codes"], found["alpha"], low, high]
     shown = [*(str(number) for number in row[:3]), _shown(found["alpha"], found["interval"])]
     note = "Krippendorff's alpha for codes without an order; in brackets its 95 % interval, reasons resampled."
     if found["alpha"] is None:
