@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.forms import BoundField, RadioSelect
+from django.forms import BoundField, CheckboxInput, RadioSelect
 from django.utils.translation import gettext as _
 
 from survey.services.sittings import comments, debriefing
@@ -24,7 +24,7 @@ class Option:
 class ShownField:
     """One question with what was entered.
 
-    `kind`: radio, check (several may be chosen), scale, buttons (each sends the page), text, number, or widget (an
+    `kind`: radio, check (several may be chosen), tick (one box with its words), scale, buttons (each sends the page), text, number, or widget (an
     instrument's own).
     """
 
@@ -93,6 +93,8 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
     if getattr(bound.field.widget, "is_button", False):
         ((value, text),) = bound.field.choices  # type: ignore[attr-defined]
         return replace(shown, kind="button", options=[Option(str(value), str(text), chosen=False)])
+    if isinstance(bound.field.widget, CheckboxInput):
+        return replace(shown, kind="tick", options=[Option("on", shown.label, chosen=bool(bound.value()))])
     if not isinstance(bound.field.widget, RadioSelect):
         return shown
     choices: Any = bound.field.choices  # type: ignore[attr-defined]

@@ -96,8 +96,8 @@ def krippendorff_alpha(
     """Alpha of two or more coders, each with the value of every unit that they coded; what is not there is missing.
 
     Units with one value say nothing of agreement and are left out. Sources: Krippendorff, "Computing Krippendorff's
-    Alpha-Reliability" (2011). The interval is the percentiles of resampled units; simulated three coders with a fifth of
-    their codes missing, it held the true alpha in 92 to 93 % of samples of 15 units and 93 to 95 % of 150.
+    Alpha-Reliability" (2011). The interval is the percentiles of resampled units. With three simulated coders and a
+    fifth of their codes missing, it held the true alpha in 92 to 93 % of samples of 15 units and 93 to 95 % of 150.
 
     Args:
         coders: for each coder the value by unit. Units are joined by their key.
@@ -141,8 +141,8 @@ def alphas(counts: np.ndarray, weights: np.ndarray, *, level: Level, scale: np.n
     """Krippendorff's alpha of the same units under several weights, as for resamples of units, people or prompts.
 
     With R the values' positions (their mid-ranks at the level ordinal, their numbers at interval), the disagreement
-    inside a unit of m codes is the sum of squared differences of R over its ordered pairs, divided by m - 1. The formula
-    by coincidences is the same sum in another order.
+    inside a unit of m codes is the sum of squared differences of R over its ordered pairs, divided by m - 1. The
+    formula by coincidences is the same sum in another order.
 
     Args:
         counts: (units, values) how many coders gave a unit each value; columns from lowest to highest; every unit
