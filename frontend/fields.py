@@ -24,8 +24,8 @@ class Option:
 class ShownField:
     """One question with what was entered.
 
-    `kind`: radio, check (several may be chosen), tick (one box with its words), scale, buttons (each sends the page), text, number, or widget (an
-    instrument's own).
+    `kind`: radio, check (several may be chosen), tick (one box with its words), scale, buttons (each sends the page),
+    text, number, or widget (an instrument's own).
     """
 
     name: str
