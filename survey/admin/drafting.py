@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 
 from survey.contracts import panels
 from survey.exceptions import HunchError
@@ -69,6 +71,21 @@ class AdoptForm(StageForm):
     )
 
 
+class ScheduleForm(forms.Form):
+    at = forms.DateTimeField(
+        label="When (UTC)",
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"],
+        help_text="Such as 2027-01-31 09:00.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+
+    def clean_at(self) -> datetime:
+        at: datetime = self.cleaned_data["at"].replace(tzinfo=UTC)
+        if at <= timezone.now():
+            raise forms.ValidationError("This is past: name a later time.")
+        return at
+
+
 class PlacesForm(forms.Form):
     more = forms.IntegerField(min_value=1, max_value=MOST_PLACES, label="Places to add")
 
@@ -82,6 +99,7 @@ class Outlook:
     committed: int
     cap: int | None
     pay: Any
+    fees: Any
 
     @property
     def stops(self) -> int:
@@ -96,6 +114,7 @@ def outlook_of(stage: Stage, *, places: int, reward: int) -> Outlook:
         committed=money.committed(study),
         cap=study.config.panel.spending_cap,
         pay=hourly_pay(study, reward=reward),
+        fees=money.fees_expected(study),
     )
 
 
@@ -144,6 +163,7 @@ class DraftingPages(PostingPages):
             path("draft/<int:study>/", wrap(self.draft_view), name="survey_posting_draft"),
             path("adopt/<int:study>/", wrap(self.adopt_view), name="survey_posting_adopt"),
             path("<int:pk>/places/", wrap(self.places_view), name="survey_posting_places"),
+            path("<int:pk>/schedule/", wrap(self.schedule_view), name="survey_posting_schedule"),
             *super().get_urls(),
         ]
 
@@ -232,7 +252,7 @@ class DraftingPages(PostingPages):
         cents, error = None, ""
         if request.method == "POST" and form.is_valid():
             more = form.cleaned_data["more"]
-            cents = more * posting.reward
+            cents = postings.cost_of_more(posting, more)
             error = sum_error(request, cents, posting.currency) if "add" in request.POST else ""
             if "add" in request.POST and not error:
                 return self._act(request, posting, "More places", lambda: _more_places(posting, more, request.user))
@@ -243,6 +263,28 @@ class DraftingPages(PostingPages):
             posting=posting,
             form=form,
             cents=cents,
+            error=error,
+            committed=money.committed(posting.study),
+            cap=posting.study.config.panel.spending_cap,
+        )
+
+    def schedule_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Have the panel show it from a time on. Only whoever types the sum schedules it: it counts from now on."""
+        posting = self._posting(request, pk)
+        self._require(request, Right.SPEND, posting)
+        form = ScheduleForm(request.POST if request.method == "POST" else None)
+        error = ""
+        if request.method == "POST" and form.is_valid():
+            error = sum_error(request, posting.cost, posting.currency)
+            if not error:
+                at = form.cleaned_data["at"]
+                return self._act(request, posting, "Schedule", lambda: _scheduled(posting, at, request.user))
+        return self._page(
+            request,
+            "schedule.html",
+            title=f"Schedule: {posting}",
+            posting=posting,
+            form=form,
             error=error,
             committed=money.committed(posting.study),
             cap=posting.study.config.panel.spending_cap,
@@ -269,6 +311,11 @@ def _without_a_panel(study: Study) -> str:
     if panel.client is None:
         return f'The study file says panel.kind = "{panel.name}", which has no panel that the study could be posted at.'
     return ""
+
+
+def _scheduled(posting: Posting, at: datetime, user: Any) -> str:
+    made = postings.schedule(posting, at, by=user, via="admin")
+    return f"The panel shows it to people from {at:%Y-%m-%d %H:%M} UTC on; it says {made.state} now."
 
 
 def _more_places(posting: Posting, more: int, user: Any) -> str:

@@ -50,14 +50,13 @@ class Account:
 
 @dataclass(frozen=True)
 class Advice:
-    """What the panel said before publishing, in cents and hours. None: it could not be asked. `is_said`: the pay is what
-    the panel recommends for this account, and not its general recommendation."""
+    """What the panel said before publishing, in cents and hours. None: it could not be asked. `is_said`: the pay is
+    what the panel recommends for this account, and not its general recommendation."""
 
     balance: int | None
     recommended: int | None
     is_said: bool
     hours: float | None
-    fees_are_said: bool
 
 
 def spent_here(posting: Posting) -> Spent:
@@ -101,7 +100,6 @@ def advice_of(posting: Posting) -> Advice:
         recommended=told.get("recommended") or fallback,
         is_said=bool(told.get("recommended")),
         hours=told.get("hours"),
-        fees_are_said=bool(posting.fee_rate) and posting.fees.fee != panel.highest_fees.fee,
     )
 
 

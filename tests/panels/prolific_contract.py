@@ -232,14 +232,11 @@ CALLS = (
         "POST",
         r"/api/v1/studies/[^/]+/transition/",
         STUDY,
-        {
-            "oneOf": [
-                thing({"action": one_of("PUBLISH", "PAUSE", "START", "STOP", "CANCEL_PUBLISH")}, closed=True),
-                thing(
-                    {"action": one_of("SCHEDULE_PUBLISH"), "publish_at": {**TIME, "type": "string"}}, closed=True
-                ),
-            ]
-        },
+        thing(
+            {"action": one_of("PUBLISH", "PAUSE", "START", "STOP", "SCHEDULE_PUBLISH", "CANCEL_PUBLISH")},
+            {"publish_at": {**TIME, "type": "string"}},
+            closed=True,
+        ),
     ),
     Call("POST", r"/api/v1/studies/[^/]+/test-study/", thing({"study_id": NAME, "study_url": NAME})),
     Call("GET", r"/api/v1/studies/[^/]+/cost/", COST, query=frozenset({"is_projected"})),
