@@ -344,7 +344,7 @@ def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = No
         try:
             state = asked.publish(row.external_id)
         except PanelError as exc:
-            if exc.outcome_is_known and _end(row, Pending.PUBLISH, published_at=None):
+            if _was_not_done(exc, row, asked) and _end(row, Pending.PUBLISH, published_at=None):
                 record("publish_posting_failed", row, by=by, via=via, why=exc.message)
             raise
     # Published, even if a reading has taken it for a draft meanwhile.
@@ -359,6 +359,17 @@ def _refuse_dear(posting: Posting, fees: FeeRates, client: PanelClient) -> None:
     row.fee_rate, row.vat_rate, row.fixed_fee = fees.fee, fees.vat, fees.fixed
     _refuse_to_publish(row)
     refuse_over_wallet(row, row.cost, client)
+
+
+def _was_not_done(error: PanelError, posting: Posting, client: PanelClient) -> bool:
+    """Whether the panel has certainly not published it. It also refuses a request that came twice on the way, of which
+    it has carried out the first: so its own view is asked for before the money counts as free."""
+    if not error.outcome_is_known:
+        return False
+    try:
+        return state_meant(posting.panel, client.posting(posting.external_id).state) == PostingState.DRAFT
+    except PanelError:
+        return False
 
 
 @transaction.atomic
@@ -405,7 +416,7 @@ def schedule(
         try:
             state = asked.schedule(row.external_id, at)
         except PanelError as exc:
-            if exc.outcome_is_known and _end(row, Pending.PUBLISH, published_at=None, publish_at=None):
+            if _was_not_done(exc, row, asked) and _end(row, Pending.PUBLISH, published_at=None, publish_at=None):
                 record("publish_posting_failed", row, by=by, via=via, why=exc.message)
             raise
     _answered(row, Pending.PUBLISH, state, published_at=Coalesce(F("published_at"), row.pending_at))

@@ -52,10 +52,10 @@ LEARNT_FROM = (10_000, 1000)  # reward, places
 PEOPLE_AT_ONCE = 500
 NO_WORKSPACE = "HUNCH_PROLIFIC_WORKSPACE is not set: without it Prolific cannot be asked for its balance and pay"
 # The columns of a demographic export that are not facts about a person.
-SUBMISSION_COLUMN, PERSON_COLUMN = "Submission id", "Participant id"
+SUBMISSION_COLUMN, PERSON_COLUMN = "submission id", "participant id"
 NO_FACTS = frozenset(
     (
-        *("submission id", "participant id", "status", "custom study tncs accepted at", "started at", "completed at"),
+        *(SUBMISSION_COLUMN, PERSON_COLUMN, "status", "custom study tncs accepted at", "started at", "completed at"),
         *("reviewed at", "archived at", "time taken", "completion code", "total approvals"),
     )
 )
@@ -237,8 +237,9 @@ class ProlificAccount(PanelClient):
 
     def demographics(self, external_id: str) -> Iterator[Demographics]:
         for row in csv.DictReader(io.StringIO(self.api.demographics(external_id).lstrip("\ufeff"))):
+            ids = {name.lower(): value or "" for name, value in row.items() if name}
             facts = {name: value or "" for name, value in row.items() if name and name.lower() not in NO_FACTS}
-            yield Demographics(row.get(SUBMISSION_COLUMN) or "", row.get(PERSON_COLUMN) or "", facts)
+            yield Demographics(ids[SUBMISSION_COLUMN], ids[PERSON_COLUMN], facts)
 
     def set_places(self, external_id: str, places: int) -> str:
         return str(self.api.set_places(external_id, places).get("status") or "")

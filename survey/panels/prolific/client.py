@@ -109,6 +109,9 @@ class ProlificClient:
         path, what = f"/api/v1/studies/{_part(study)}/demographic-export/", "export demographic data"
         response = self._send("POST", path, what, json={"filters": []}, repeat=True)
         _read(response, what, explain=True, empty=True)
+        head = response.text.partition("\n")[0].lower()
+        if head and not all(name in head for name in ("submission id", "participant id")):
+            raise _unreadable(what, "a table")
         return response.text
 
     # Money
@@ -394,8 +397,8 @@ def _read_list(response: httpx.Response, what: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _unreadable(what: str) -> PanelError:
-    return PanelUnreachable(f"Prolific: to {what}: its answer is not JSON", outcome_is_known=False)
+def _unreadable(what: str, form: str = "JSON") -> PanelError:
+    return PanelUnreachable(f"Prolific: to {what}: its answer is not {form}", outcome_is_known=False)
 
 
 def _reason(response: httpx.Response, *, explain: bool) -> str:
