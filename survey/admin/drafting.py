@@ -16,7 +16,7 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.models import Posting, Stage, Study
-from survey.panels import money, posting_checks, postings
+from survey.panels import money, posting_checks, postings, rehearsals
 from survey.panels.addresses import public_root
 from survey.panels.asking import can_ask
 from survey.read_only_admin import ReadOnlyAdmin
@@ -162,6 +162,7 @@ class DraftingPages(PostingPages):
         return [
             path("draft/<int:study>/", wrap(self.draft_view), name="survey_posting_draft"),
             path("adopt/<int:study>/", wrap(self.adopt_view), name="survey_posting_adopt"),
+            path("rehearse/<int:study>/", wrap(self.rehearse_view), name="survey_posting_rehearse"),
             path("<int:pk>/places/", wrap(self.places_view), name="survey_posting_places"),
             path("<int:pk>/schedule/", wrap(self.schedule_view), name="survey_posting_schedule"),
             *super().get_urls(),
@@ -242,6 +243,35 @@ class DraftingPages(PostingPages):
             panel=panels.of_study(found),
             can_be_asked=can_ask(found.config.panel.kind),
             is_over=first is None,
+        )
+
+    def rehearse_view(self, request: HttpRequest, study: int) -> HttpResponse:
+        """The whole life once at the panel, by a test participant and without money. GET shows how far it is."""
+        found = self._study(request, study)
+        if why := _without_a_panel(found):
+            return self._page(request, "no_panel.html", title=f"{found.slug} is not rehearsed", study=found, why=why)
+        client = panels.of_study(found).client
+        begun, problem = rehearsals.newest(found), ""
+        if request.method == "POST":
+            try:
+                if begun is None or "begin" in request.POST:
+                    root = request.build_absolute_uri("/").rstrip("/")
+                    begun = rehearsals.begin(found, root=root, by=request.user, via="admin")
+                rehearsals.look(begun, by=request.user, via="admin")
+            except HunchError as exc:
+                problem = exc.message
+            else:
+                return HttpResponseRedirect(reverse("admin:survey_posting_rehearse", args=[found.pk]))
+        return self._page(
+            request,
+            "rehearse.html",
+            title=f"Rehearse {found.slug}",
+            study=found,
+            begun=begun,
+            steps=rehearsals.steps_of(begun) if begun is not None else (),
+            problem=problem,
+            panel=panels.of_study(found),
+            can_be_asked=can_ask(found.config.panel.kind) and client is not None and client.can("rehearse"),
         )
 
     def places_view(self, request: HttpRequest, pk: int) -> HttpResponse:

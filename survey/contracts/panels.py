@@ -285,7 +285,7 @@ class PreparedBonuses:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class PanelRehearsal:
     """A posting's trial at the panel, which only test participants see and which costs nothing. `address`: where it is
     taken part in."""
 
@@ -423,8 +423,8 @@ class PanelClient(ABC):
         """Take that back: it is a draft again. Returns the state."""
         raise self._cannot("take back a posting's schedule")
 
-    def rehearse(self, external_id: str) -> Rehearsal:
-        """Make a trial of a draft for test participants."""
+    def rehearse(self, sent: Mapping[str, Any]) -> PanelRehearsal:
+        """Make a trial of what would be drafted, which only test participants see and which costs nothing."""
         raise self._cannot("rehearse a posting")
 
     def recruitment_hours(self, external_id: str) -> float:

@@ -267,6 +267,29 @@ class Payment(models.Model):
         return f"{self.get_kind_display()}: {self.amount}"
 
 
+class Rehearsal(models.Model):
+    """A trial of a study at its panel, which leads into the study's test copy. Nothing of it counts or costs."""
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="rehearsals")
+    copy = models.BigIntegerField(help_text="The key of the test copy that it leads into. The copy may be gone.")
+    panel = models.CharField(max_length=40)
+    external_id = models.CharField(max_length=64, help_text="The panel's id of the trial.")
+    address = models.TextField(blank=True, help_text="Where the test participant takes part.")
+    steps = models.JSONField(default=list, help_text="What was found in the last look: title, done, sentence.")
+    is_over = models.BooleanField(default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    read_at = models.DateTimeField(null=True, blank=True, help_text="When the panel was last asked about it.")
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"rehearsal {self.pk} of {self.study.slug}"
+
+
 class WebhookEvent(models.Model):
     """One event that a panel sent. It names a submission, encrypted until the event is processed and deleted then."""
 

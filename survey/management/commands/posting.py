@@ -8,7 +8,7 @@ from survey.console.command import HunchCommand
 from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.models import Posting, Study
-from survey.panels import accounts, money, postings
+from survey.panels import accounts, money, postings, rehearsals
 from survey.panels.accounts import Advice
 from survey.panels.postings import Move
 from survey.panels.submissions import read_posting
@@ -36,6 +36,12 @@ class Command(HunchCommand):
         adopt = what.add_parser("adopt", help="take up a study that was made on the panel's own pages")
         adopt.add_argument("external_id", metavar="PANEL_STUDY_ID")
         adopt.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
+        trial = what.add_parser(
+            "rehearse",
+            help="the whole life once at the panel, by a test participant and without money; call it again to go on",
+        )
+        trial.add_argument("--again", action="store_true", help="begin anew, in a new test copy")
+        trial.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
         later = what.add_parser("schedule", help="have the panel show it to people from a time on")
         later.add_argument("--at", required=True, metavar="TIME", help="such as 2027-01-31T09:00+01:00")
         later.add_argument("--posting", type=int, metavar="N", help="default: the newest")
@@ -62,6 +68,9 @@ class Command(HunchCommand):
         if what == "show":
             self._show(study)
             return
+        if what == "rehearse":
+            self._rehearse(study, again=options["again"], root=options["root"])
+            return
         if what in ("draft", "adopt"):
             stage = finding.find_stage(study, options["stage"])
             if what == "draft":
@@ -83,6 +92,16 @@ class Command(HunchCommand):
             self._tell(postings.add_places(posting, options["more"]))
         else:
             self._tell(postings.change(posting, Move(what)))
+
+    def _rehearse(self, study: Study, *, again: bool, root: str | None) -> None:
+        found = None if again else rehearsals.newest(study)
+        begun = rehearsals.begin(study, root=root) if found is None else found
+        steps = rehearsals.look(begun)
+        self.stdout.write(
+            table(["step", "done", ""], [[one.title, "yes" if one.is_done else "no", one.sentence] for one in steps])
+        )
+        if not begun.is_over:
+            self.stdout.write(f"then: hunch posting {study.slug} rehearse")
 
     def _tell(self, posting: Posting) -> None:
         self.stdout.write(

@@ -20,11 +20,11 @@ from survey.contracts.panels import (
     PanelClient,
     PanelError,
     PanelRefused,
+    PanelRehearsal,
     PanelUnreachable,
     PayAdvice,
     PostingAtPanel,
     PreparedBonuses,
-    Rehearsal,
     ReturnReason,
     Spent,
     SubmissionAtPanel,
@@ -161,11 +161,14 @@ class ProlificAccount(PanelClient):
     def _move(self, external_id: str, action: str) -> str:
         return str(self.api.transition(external_id, action).get("status") or "")
 
-    def rehearse(self, external_id: str) -> Rehearsal:
-        made = self.api.test_study(external_id)
+    def rehearse(self, sent: Mapping[str, Any]) -> PanelRehearsal:
+        # Test participants need not fit the study's filters, and no sample is drawn of them.
+        left_out = ("filters", "filter_set_id", "study_type")
+        draft = self.draft({name: value for name, value in sent.items() if name not in left_out})
+        made = self.api.test_study(draft.external_id)
         if not made.get("study_id"):
             raise PanelError("Prolific: to make a test study: its answer has no id", outcome_is_known=False)
-        return Rehearsal(str(made["study_id"]), str(made.get("study_url") or ""))
+        return PanelRehearsal(str(made["study_id"]), str(made.get("study_url") or ""))
 
     def recruitment_hours(self, external_id: str) -> float:
         hours = self.api.recruitment_time(external_id).get("precise_recruitment_time_hours")
