@@ -244,7 +244,7 @@ class Bonus:
 
 
 @dataclass(frozen=True)
-class Spent:
+class PostingCost:
     """Money by what it is for, in whole cents or pence: what people get for their submissions and as bonuses, and the
     fees on both with their VAT."""
 
@@ -437,7 +437,7 @@ class PanelClient(ABC):
         """What the panel takes beside what people get, for the posting if one is named."""
         raise self._cannot("say what it costs")
 
-    def spent(self, external_id: str) -> Spent:
+    def spent(self, external_id: str) -> PostingCost:
         """What a posting has cost so far."""
         raise self._cannot("say what a posting has cost")
 

@@ -12,7 +12,7 @@ from django.db.models import Q, Sum
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelClient, PanelError, PostingState, Spent, SubmissionStatus
+from survey.contracts.panels import PanelClient, PanelError, PostingCost, PostingState, SubmissionStatus
 from survey.models import Payment, PaymentBatch, Posting
 
 from .asking import state_of, status_of
@@ -27,8 +27,8 @@ class Account:
     `in_part`: people whom somebody paid only a part on the panel's own pages. Our sum takes the whole reward for them.
     """
 
-    here: Spent
-    there: Spent | None
+    here: PostingCost
+    there: PostingCost | None
     in_part: int
 
     @property
@@ -59,7 +59,7 @@ class Advice:
     hours: float | None
 
 
-def spent_here(posting: Posting) -> Spent:
+def spent_here(posting: Posting) -> PostingCost:
     """What our rows say: rewards of who was approved, pay of who was screened out, and bonuses."""
     statuses = [status_of(row, posting) for row in posting.submissions.only("status", "posting")]
     rewards = posting.reward * sum(one.is_paid for one in statuses)
@@ -68,7 +68,7 @@ def spent_here(posting: Posting) -> Spent:
     bonuses = Payment.objects.filter(batch__in=batches).aggregate(sum=Sum("amount"))["sum"] or 0
     of_bonuses = batches.aggregate(sum=Sum("fees"))["sum"] or 0
     fixed = posting.fixed_fee if rewards else 0
-    return Spent(rewards, bonuses, posting.fees.on(rewards) + of_bonuses + fixed, posting.currency)
+    return PostingCost(rewards, bonuses, posting.fees.on(rewards) + of_bonuses + fixed, posting.currency)
 
 
 def _screen_out_pay(posting: Posting) -> int:
@@ -87,7 +87,7 @@ def account_of(posting: Posting) -> Account:
     in_part = [status_of(row, posting) for row in posting.submissions.filter(~Q(status="")).only("status", "posting")]
     return Account(
         here=spent_here(posting),
-        there=Spent(**said) if said else None,
+        there=PostingCost(**said) if said else None,
         in_part=in_part.count(SubmissionStatus.PARTIALLY_APPROVED),
     )
 

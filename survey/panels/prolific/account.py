@@ -24,9 +24,9 @@ from survey.contracts.panels import (
     PanelUnreachable,
     PayAdvice,
     PostingAtPanel,
+    PostingCost,
     PreparedBonuses,
     ReturnReason,
-    Spent,
     SubmissionAtPanel,
     Wallet,
 )
@@ -192,13 +192,13 @@ class ProlificAccount(PanelClient):
             return FeeRates(_hundredths(_cents(total) - people, people), 0, fixed)
         return FeeRates(_hundredths(_cents(fees), people), _hundredths(_cents(vat), _cents(fees)), fixed)
 
-    def spent(self, external_id: str) -> Spent:
+    def spent(self, external_id: str) -> PostingCost:
         found = self.api.study_cost(external_id)
         rewards, bonuses = _table(found.get("rewards")), _table(found.get("bonuses"))
         amounts = [row for row in (*rewards.values(), *bonuses.values()) if isinstance(row, Mapping)]
         names = ("fees", "tax", "rep_sample_fees", "rep_sample_tax")
         fees = sum(_cents(one.get(name)) for one in (rewards, bonuses) for name in names)
-        return Spent(
+        return PostingCost(
             rewards=_cents(rewards.get("rewards")),
             bonuses=_cents(bonuses.get("rewards")),
             fees=fees,
