@@ -219,10 +219,18 @@ def test_publishing_that_may_have_happened_keeps_its_money_committed(fake: FakeP
 
 def test_publishing_that_was_refused_commits_nothing(fake: FakeProlific) -> None:
     posting = posted(publish=False)
-    fake.studies[posting.external_id]["status"] = "COMPLETED"
-    with pytest.raises(PanelRefused):
+    fake.break_next("/transition/", Breakage.REFUSED)
+    with pytest.raises(PanelRefused, match="reward: is too low"):
         postings.publish(posting)
     assert Posting.objects.get().committed == 0
+
+
+def test_what_the_panel_refuses_to_publish_since_it_is_published_counts(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    fake.studies[posting.external_id]["status"] = "ACTIVE"
+    with pytest.raises(PanelRefused):
+        postings.publish(posting)
+    assert Posting.objects.get().committed == 600
 
 
 def test_places_added_on_the_panels_pages_are_counted(fake: FakeProlific) -> None:
