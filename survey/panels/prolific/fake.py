@@ -72,6 +72,10 @@ class Breakage(StrEnum):
     REFUSED_BY_LIST = "it is refused, with a list as detail"
 
 
+# What happens by itself. A request that comes twice, and a refusal without a reason, are for tests alone.
+TROUBLES = (Breakage.LOST, Breakage.ANSWER_LOST, Breakage.FAILS, Breakage.BUSY, Breakage.GARBAGE)
+
+
 @dataclass(frozen=True)
 class Webhook:
     """What would be posted, byte for byte."""
@@ -87,6 +91,7 @@ class FakeProlific:
     Args:
         page_size: the most rows on a page of a list, whatever is asked for.
         busy_every: one in this many calls is answered with 429.
+        trouble_every: one in this many calls goes wrong, in any of the ways that a real one does.
         a_minute: how many calls are answered within a minute; 0: any number.
         fee, vat: what is taken of what people get, and of the fee.
         sample_fee: cents that a representative sample costs beside that.
@@ -100,6 +105,7 @@ class FakeProlific:
     secret: str = "fake-webhook-secret"  # noqa: S105
     page_size: int = 20
     busy_every: int = 0
+    trouble_every: int = 0
     a_minute: int = 0
     fee: Decimal = FEE
     vat: Decimal = VAT
@@ -342,6 +348,8 @@ class FakeProlific:
             if part in path and of_method in ("", method):
                 del self._broken[number]
                 return how
+        if self.trouble_every and len(self.calls) % self.trouble_every == 0:
+            return self._rng.choice(TROUBLES)
         return None
 
     @staticmethod
