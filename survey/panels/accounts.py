@@ -106,6 +106,8 @@ def advice_of(posting: Posting) -> Advice:
 def read(posting: Posting, client: PanelClient) -> None:
     """Ask the panel for what it says of money and time, and store it. What fails is left as it was."""
     told: dict[str, Any] = dict(posting.told)
+    if not told.get("fees"):  # Perhaps the highest ones stand there, since it could not be asked before.
+        _ask(told, client, "fees", lambda: {"fees": _take_fees(posting, client)})
     if state_of(posting) == PostingState.DRAFT:
         _ask(told, client, "wallet", lambda: {"balance": client.wallet().available})
         _ask(told, client, "pay_advice", lambda: {"recommended": client.pay_advice(posting.currency).recommended})
@@ -116,6 +118,13 @@ def read(posting: Posting, client: PanelClient) -> None:
         told["at"] = timezone.now().isoformat()
         Posting.objects.filter(pk=posting.pk).update(told=told)
         posting.told = told
+
+
+def _take_fees(posting: Posting, client: PanelClient) -> bool:
+    fees = client.fees(posting.external_id)
+    Posting.objects.filter(pk=posting.pk).update(fee_rate=fees.fee, vat_rate=fees.vat, fixed_fee=fees.fixed)
+    posting.fee_rate, posting.vat_rate, posting.fixed_fee = fees.fee, fees.vat, fees.fixed
+    return True
 
 
 def _ask(told: dict[str, Any], client: PanelClient, call: str, ask: Callable[[], dict[str, Any]]) -> None:
