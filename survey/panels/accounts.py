@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.db.models import Q, Sum
+from django.db.models import Max, Q, Sum
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -25,11 +25,13 @@ class Account:
     """What a posting has cost by our rows, and by the panel's account; None if it has not said.
 
     `in_part`: people whom somebody paid only a part on the panel's own pages. Our sum takes the whole reward for them.
+    `is_behind`: something was approved or paid since the panel was read.
     """
 
     here: PostingCost
     there: PostingCost | None
     in_part: int
+    is_behind: bool = False
 
     @property
     def difference(self) -> int:
@@ -42,6 +44,8 @@ class Account:
             return "the panel has not said what it has cost"
         if not self.difference:
             return "the same here and at the panel, to the cent"
+        if self.is_behind:
+            return "something was approved or paid since the panel was read: the next reading compares both"
         more = f"the panel counts {abs(self.difference) / 100:.2f} {'more' if self.difference > 0 else 'less'}"
         if self.in_part:
             more += f"; {self.in_part} were paid in part there, and here with the whole reward"
@@ -82,6 +86,12 @@ def _screen_out_pay(posting: Posting) -> int:
     return pays[0] if pays else posting.study.config.panel.screen_out_pay or 0
 
 
+def cost_at_panel(posting: Posting) -> int | None:
+    """In cents, by the panel's own account when it was read last; None if it has not said."""
+    said = posting.told.get("spent")
+    return PostingCost(**said).total if said else None
+
+
 def account_of(posting: Posting) -> Account:
     said = posting.told.get("spent")
     in_part = [status_of(row, posting) for row in posting.submissions.filter(~Q(status="")).only("status", "posting")]
@@ -89,7 +99,16 @@ def account_of(posting: Posting) -> Account:
         here=spent_here(posting),
         there=PostingCost(**said) if said else None,
         in_part=in_part.count(SubmissionStatus.PARTIALLY_APPROVED),
+        is_behind=_is_behind(posting),
     )
+
+
+def _is_behind(posting: Posting) -> bool:
+    moments = (
+        posting.submissions.aggregate(at=Max("approved_at"))["at"],
+        posting.payment_batches.filter(state=PAID).aggregate(at=Max("settled_at"))["at"],
+    )
+    return posting.read_at is None or any(at is not None and at > posting.read_at for at in moments)
 
 
 def advice_of(posting: Posting) -> Advice:
