@@ -87,7 +87,7 @@ def test_the_page_shows_what_it_has_cost_here_and_at_the_panel(study: Any, fake:
     read_posting(posting)
     body = page(client, posting)
     assert "What it has cost" in body and "The same here and at the panel, to the cent." in body
-    assert "8.40 USD, with the panel&#x27;s fee of 33.3 %, and 20 % VAT on it" in body
+    assert "8.40 USD, with the panel's fee of 33.3 %, and 20 % VAT on it" in body
 
 
 def test_what_would_stop_publishing_is_said_before_anything_is_drafted(study: Any) -> None:
