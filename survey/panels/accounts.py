@@ -129,7 +129,7 @@ def read(posting: Posting, client: PanelClient) -> None:
         _ask(told, client, "fees", lambda: {"fees": _take_fees(posting, client)})
     if state_of(posting) == PostingState.DRAFT:
         _ask(told, client, "wallet", lambda: {"balance": client.wallet().available})
-        _ask(told, client, "pay_advice", lambda: {"recommended": client.pay_advice(posting.currency).recommended})
+        _ask(told, client, "pay_advice", lambda: _pay_advice(posting, client))
         _ask(told, client, "recruitment_hours", lambda: {"hours": client.recruitment_hours(posting.external_id)})
     else:
         _ask(told, client, "spent", lambda: {"spent": asdict(client.spent(posting.external_id))})
@@ -137,6 +137,11 @@ def read(posting: Posting, client: PanelClient) -> None:
         told["at"] = timezone.now().isoformat()
         Posting.objects.filter(pk=posting.pk).update(told=told)
         posting.told = told
+
+
+def _pay_advice(posting: Posting, client: PanelClient) -> dict[str, Any]:
+    advice = client.pay_advice(posting.currency)
+    return {"recommended": advice.recommended, "minimum": advice.minimum} if advice.currency == posting.currency else {}
 
 
 def _take_fees(posting: Posting, client: PanelClient) -> bool:

@@ -12,8 +12,8 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelUnreachable, PreparedBonuses
-from survey.exceptions import FileErrors, HunchError, StateRefused
+from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonuses
+from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
 from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Study
 from survey.panels import money, posting_checks, postings, reconciliation
@@ -26,6 +26,7 @@ from survey.panels.submissions import read_posting
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
+from survey.services.sittings.hourly_pay import hourly_pay
 from tests import cast
 
 from .test_contract_with_prolific import SCREENER
@@ -304,6 +305,22 @@ def test_the_panel_says_balance_pay_and_time_before_publishing(dear: FakeProlifi
     assert "has 5.00, and 8.40 USD are needed" in found["The account at the panel has enough"].problem
     pay = found["An hour is paid as the panel recommends"]
     assert "20.00 USD an hour, and the panel recommends 21.00 for this account" in pay.problem and not pay.stops
+
+
+def test_the_minimum_that_the_panel_says_stands_in_the_place_of_the_general_one(dear: FakeProlific) -> None:
+    dear.minimum = 2050
+    posting = posted(publish=False)
+    assert hourly_pay(posting.study).minimum == 800  # type: ignore[union-attr]
+    read_posting(posting)
+    assert hourly_pay(posting.study).minimum == 2050  # type: ignore[union-attr]
+    with pytest.raises(PayTooLow, match=r"20\.00 USD an hour .* minimum is 20\.50"):
+        postings.publish(posting)
+
+
+def test_a_group_needs_a_place(fake: FakeProlific) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "participant_group": "took part"})
+    with pytest.raises(PanelRefused, match=r"panel\.participant_group: name the project too"):
+        postings.draft(study.stages.get(index=1), root="http://testserver")
 
 
 def test_where_pay_cannot_be_asked_the_general_recommendation_stands_in(fake: FakeProlific) -> None:

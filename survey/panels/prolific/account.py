@@ -225,6 +225,8 @@ class ProlificAccount(PanelClient):
     # People
 
     def group(self, name: str, *, project: str = "") -> str:
+        if not project and not settings.HUNCH_PROLIFIC_WORKSPACE:
+            raise PanelRefused("panel.participant_group: name the project too, or set HUNCH_PROLIFIC_WORKSPACE")
         place = {"project_id": project} if project else {"workspace_id": _workspace()}
         for row in self.api.groups(place):
             if row.get("name") == name and row.get("id"):

@@ -319,6 +319,13 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "could not be published",
             )
         yield from _of_screen_outs(config, kind)
+        if "participant_group" in kind.keys and panel.participant_group is None and len(config.stages) > 1:
+            yield Finding(
+                "remark",
+                "panel.participant_group",
+                "none is named: people who find a stage full are kept away from the later ones, although they never "
+                "took part",
+            )
         shortest = kind.shortest_maximum(config.expected_minutes)
         if panel.maximum_minutes is not None and panel.maximum_minutes < shortest:
             yield Finding(
