@@ -44,9 +44,8 @@ def read_demographics(
         PanelCannot: the panel has no such data.
         PanelError: it could not be asked.
     """
+    refuse_without_posting(study)
     postings = list(study.postings.exclude(external_id="").order_by("pk"))
-    if not postings:
-        raise StateRefused(f"{study.slug} has no posting at a panel: there is nobody to ask about")
     facts: dict[str, Mapping[str, str]] = {}
     unknown = 0
     with client_of(postings[0].panel, client) as asked:
@@ -67,6 +66,15 @@ def read_demographics(
     rows = tuple((who, *(facts[who].get(name, "") for name in names)) for who in sorted(facts))
     record(EXPORTED, study, by=by, via=via, people=len(rows), facts=names)
     return DemographicTable((PSEUDONYM, *names), rows, unknown)
+
+
+def refuse_without_posting(study: Study) -> None:
+    """
+    Raises:
+        StateRefused: the study has no posting at a panel.
+    """
+    if not study.postings.exclude(external_id="").exists():
+        raise StateRefused(f"{study.slug} has no posting at a panel: there is nobody to ask about")
 
 
 def _key(study: Study, posting: Posting, one: Demographics) -> str:
@@ -104,5 +112,6 @@ KIND = JobKind(
     summary="What the panel knows of the people (age, sex, country ...), by pseudonym and without the panel's ids.",
     right=Right.SEE_IDENTITIES,
     make=make,
+    check=lambda study, given: refuse_without_posting(study),
     keeps=timedelta(days=1),
 )
