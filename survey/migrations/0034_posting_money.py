@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0032_receivers'),
+        ('survey', '0033_quotas'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
