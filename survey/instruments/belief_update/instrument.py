@@ -26,6 +26,7 @@ from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
+from .quick_export import BeliefQuickExport
 from .screens import PRIOR
 
 QUESTIONS = ("target", "evidence")
@@ -120,6 +121,10 @@ class BeliefUpdate(Instrument):
     @cached_property
     def estimates(self) -> BeliefEstimates:
         return BeliefEstimates(None if self._study is None else self.options, self.pairing)
+
+    @cached_property
+    def quick_export(self) -> BeliefQuickExport | None:
+        return None if self._study is None else BeliefQuickExport(self)
 
     @cached_property
     def real(self) -> real_evidence.RealOutcomes | None:
