@@ -18,6 +18,7 @@ from survey.instruments.preference.judging_runs import JudgeRun, import_judgemen
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
 from survey.models import Assignment, ModelAnswer, SnapshotAnswer, Stage, Study
+from survey.services.answers.counting import study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
@@ -95,6 +96,11 @@ def play(study: Study) -> None:
 def exported(study: Study, folder: Path, name: str) -> list[dict[str, str]]:
     with (folder / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def exported_again(study: Study, folder: Path) -> list[dict[str, str]]:
+    files.write_export(study, folder)
+    return exported(study, folder, "judgements.csv")
 
 
 def test_items_are_pairs_of_replies_to_prompts_that_have_both(prompts: None) -> None:
@@ -177,6 +183,21 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
         assert reports.make(study, name, given).tables
     with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
         reports.make(study, "preferences", {"question": ["nice"]})
+
+    # A judge beside the people
+    path = tmp_path / "verdicts.csv"
+    items = {(row["prompt"], row["model_a"], row["model_b"]) for row in answers}
+    lines = [f"{','.join(item)},j,{'a' if number % 3 else 'b'}" for number, item in enumerate(sorted(items))]
+    path.write_text("\n".join(["prompt,model_a,model_b,judge,outcome", *lines]) + "\n")
+    import_judgements(path, study)
+    judged = reports.make(study, "preferences", {}).data["judges"]["j"]
+    assert judged["items"] == len(items) and 0 <= judged["accuracy"] <= 1 and judged["unreadable"] == 0
+    instrument = instruments.of_study(study)
+    rows_of = study_answers(study)
+    found_there = instrument.expectations.of(rows_of, np.ones(len(rows_of)), event="preferred")
+    assert [reader.name for reader in found_there.readers] == ["j"] and len(found_there.items) == len(items)
+    assert set(found_there.value.tolist()) <= {0.0, 1.0} and np.isfinite(found_there.readers[0].chance).all()
+    assert len(exported_again(study, tmp_path / "later")) == len(items)
 
     # The comparisons of the export, analysed as a file, give the same ranking.
     path = tmp_path / "comparisons.csv"
