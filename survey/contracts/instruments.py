@@ -20,6 +20,7 @@ from predictors.errors import PredictorError
 from survey.exceptions import HunchError, StateRefused
 from survey.study_file import as_far_as_possible
 
+from .expectations import Expecting
 from .measures import Estimands, Measure
 from .reports import ReportEntry
 from .screens import Points, Screen, SimulatedPerson
@@ -555,6 +556,10 @@ class Instrument(ABC):
 
     @property
     def estimates(self) -> Estimates | None:
+        return None
+
+    @property
+    def expectations(self) -> Expecting | None:
         return None
 
     @property

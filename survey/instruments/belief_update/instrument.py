@@ -21,6 +21,7 @@ from survey.study_file import Note
 
 from . import export, label_reading, labels, people, real_evidence, screens, variants
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
+from .expecting import BeliefExpecting
 from .labels import beliefs_of
 from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
@@ -121,6 +122,11 @@ class BeliefUpdate(Instrument):
     @cached_property
     def estimates(self) -> BeliefEstimates:
         return BeliefEstimates(None if self._study is None else self.options, self.pairing)
+
+    @cached_property
+    def expectations(self) -> BeliefExpecting:
+        threshold, only = (0, "") if self._study is None else (self.options.threshold, self.evidence_model)
+        return BeliefExpecting(self._study, threshold=threshold, only=only)
 
     @cached_property
     def real(self) -> real_evidence.RealOutcomes | None:
