@@ -1,7 +1,8 @@
 """Answers at positions: smoothed chances, surprisal, entropy, intervals, thinning. Needs numpy alone.
 
-A position is a place in a sentence. k of its n answers are the sentence's own word. The smoothed chance of that word is
-p = (k + a) / (n + a K), where a is the smoothing and K is the number of distinct answers plus 1. Surprisals are in nats.
+A position is a place in a sentence. k of its n answers are the sentence's own word. The smoothed chance of that word
+is p = (k + a) / (n + a K), where a is the smoothing and K is the number of distinct answers plus 1. Surprisals are in
+nats.
 """
 
 from __future__ import annotations
@@ -132,9 +133,7 @@ def human_surprisal(
         total += found
         squares += found**2
     many = n > most
-    return HumanSurprisal(
-        np.where(many, total / thinnings, plain), np.where(many, squares / thinnings, plain**2), n
-    )
+    return HumanSurprisal(np.where(many, total / thinnings, plain), np.where(many, squares / thinnings, plain**2), n)
 
 
 def halves(

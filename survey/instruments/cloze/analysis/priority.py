@@ -1,10 +1,10 @@
 """What the next stage samples positions by: how uncertain people's surprisal will be, or how far it will lie from a
 model's. Needs numpy alone.
 
-Both begin with people's surprisal as a ridge regression of earlier answers predicts it, from what is known of a position
-without asking: a model's surprisal and entropy, the word's length and log frequency. A position with answers is
-predicted by the fit to the others. So no position's own answers move its chance of being drawn again, and one divided by
-its chance of being drawn at least once is a weight without bias.
+Both begin with people's surprisal as a ridge regression of earlier answers predicts it, from what is known of a
+position without asking: a model's surprisal and entropy, the word's length and log frequency. A position with answers
+is predicted by the fit to the others. So no position's own answers move its chance of being drawn again, and one
+divided by its chance of being drawn at least once is a weight without bias.
 """
 
 from __future__ import annotations

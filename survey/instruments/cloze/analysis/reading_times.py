@@ -39,8 +39,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Delta:
-    """`total`: the delta log-likelihood over `words`, in nats. `a_word`: the same on words that the fit has not seen, in
-    nats a word."""
+    """`total`: the delta log-likelihood over `words`, in nats. `a_word`: the same on words that the fit has not seen,
+    in nats a word."""
 
     total: float
     a_word: float

@@ -115,9 +115,7 @@ def asked(
     return np.where(match, 0, other), match
 
 
-def study(
-    world: World, plan: Plan, *, rng: np.random.Generator, splits: int = 0, samples: int = RESAMPLES
-) -> Found:
+def study(world: World, plan: Plan, *, rng: np.random.Generator, splits: int = 0, samples: int = RESAMPLES) -> Found:
     """One simulated study, from its bank to its figures."""
     bank = texts(world, sentences=plan.sentences, positions=plan.positions, rng=rng)
     size = len(bank)
