@@ -71,7 +71,7 @@ from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
 
 FEW = 10  # queries
 # Instruments of the tests' own packages, of which no study here is.
-INSTALLED_FOR_TESTS = {"toy", "cloze", "preference"}
+INSTALLED_FOR_TESTS = {"toy", "preference"}
 NOT_READ_ONLY = {Group, User, Question, AnswerCollection}
 
 

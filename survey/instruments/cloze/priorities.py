@@ -72,14 +72,15 @@ class ClozePriority(Priority):
         )
 
     def _model(self, questions: "Sequence[Question]") -> ModelWords | None:
-        wanted = self._options.priority_model
-        read_models(self._study, everything=True, quick=True)
+        configs = self._study.config.models
+        wanted = self._options.priority_model or (configs[0].name if configs else "")
+        if wanted:
+            read_models(self._study, everything=True, only=wanted, quick=True)
         models = words_of_models(self._study, questions, likeliest=False)
-        found = next((one for one in models if one.config.name == wanted or not wanted), None)
+        found = next((one for one in models if one.config.name == wanted), None)
         if self._options.priority == "gap" and (found is None or not found.values):
-            name = wanted or (found.config.name if found else "the model")
             raise StateRefused(
-                f"{self._study.slug}: {name} has not read the sentences, and the priority is the distance to it; run "
+                f"{self._study.slug}: {wanted} has not read the sentences, and the priority is the distance to it; run "
                 f"hunch cloze {self._study.slug} --read"
             )
         return found if found is not None and found.values else None

@@ -40,12 +40,13 @@ def sentences_to_read(study: Study, *, everything: bool) -> list[Question]:
 
 
 def read_models(
-    study: Study, *, everything: bool, quick: bool = False, progress: Progress | None = None
+    study: Study, *, everything: bool, only: str = "", quick: bool = False, progress: Progress | None = None
 ) -> dict[str, int]:
     """Let each model of the study file read the study's sentences. What is stored is not read again.
 
     Args:
         everything: all sentences that the study may ask about, and not only those of its plans.
+        only: the name of one model; all without it.
         quick: only n-gram models, which read ten thousand sentences in seconds.
 
     Returns:
@@ -58,7 +59,7 @@ def read_models(
     read = {}
     for model in study.config.models:
         source = source_of(model)
-        if quick and source.scheme != NGRAM:
+        if (only and model.name != only) or (quick and source.scheme != NGRAM):
             continue
         stored = {row.text_sha256 for row in _rows(model, list(texts))}
         wanted = [(sha256, text) for sha256, text in texts.items() if sha256 not in stored]

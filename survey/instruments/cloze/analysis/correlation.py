@@ -236,7 +236,7 @@ def _counts(groups: int, rng: np.random.Generator, samples: int) -> Floats:
 
 
 def _by(group: Ints, values: Floats, groups: int) -> Floats:
-    return np.bincount(group, weights=values, minlength=groups)
+    return np.bincount(group, weights=values, minlength=groups).astype(np.float64)
 
 
 def _variance(values: Floats) -> float:

@@ -65,10 +65,10 @@ def prepared(words: Words, *, keeps_punctuation: bool = False) -> Prepared:
     letters = np.array([keeps_punctuation or word.isalpha() for word in words.word], dtype=bool)
     good = letters & ~words.is_last & np.isfinite(words.log_frequency) & (words.position > 0)
     rows, before = [], []
-    for (sentence, position), row in place.items():
+    for (sentence, position), number in place.items():
         other = place.get((sentence, position - 1))
-        if good[row] and other is not None and good[other]:
-            rows.append(row)
+        if good[number] and other is not None and good[other]:
+            rows.append(number)
             before.append(other)
     row, previous = np.array(rows, dtype=np.int64), np.array(before, dtype=np.int64)
     length = np.array([len(stripped(word)) for word in words.word], dtype=np.float64)
