@@ -1,6 +1,5 @@
 """What counts of a person's answer to an item: the last word that was typed, by the newest rule that judged it."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
@@ -11,8 +10,6 @@ if TYPE_CHECKING:
     from survey.models import Assignment, Question
 
     from .models import WordScore, WrittenWord
-
-AT_ONCE = 500
 
 
 def first_word(text: str) -> str:
@@ -52,5 +49,5 @@ def _stands_in_bank(word: str, question: "Question") -> bool:
     spelt = Q(text__icontains=word)
     for other in (word.capitalize(), word.upper(), word.replace("'", "’")):
         spelt |= Q(text__contains=other)
-    texts: Sequence[str] = Question.objects.filter(spelt, bank=question.bank_id).values_list("text", flat=True)
+    texts = Question.objects.filter(spelt, bank=question.bank_id).values_list("text", flat=True)
     return any(normalised(part) == word for text in texts for part in text.split() if letters(part))

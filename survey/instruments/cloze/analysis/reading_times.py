@@ -87,16 +87,27 @@ def delta_log_likelihood(words: Prepared, times: Floats, surprisal: Floats) -> D
     Args:
         words: of the same N words.
     """
+    base, both, wanted, fold = _columns(words, times, surprisal)
+    if len(wanted) < FEWEST:
+        return None
+    total = _log_likelihood(both, wanted) - _log_likelihood(base, wanted)
+    unseen = _unseen(both, wanted, fold) - _unseen(base, wanted, fold)
+    return Delta(total, unseen, len(wanted))
+
+
+def added_log_likelihood(words: Prepared, times: Floats, surprisal: Floats) -> float:
+    """The total of `delta_log_likelihood` alone, which is quicker."""
+    base, both, wanted, _fold = _columns(words, times, surprisal)
+    return _log_likelihood(both, wanted) - _log_likelihood(base, wanted)
+
+
+def _columns(words: Prepared, times: Floats, surprisal: Floats) -> tuple[Floats, Floats, Floats, Ints]:
+    """Without and with surprisal, times, and folds of the words that have all."""
     added = np.stack([surprisal[words.row], surprisal[words.before]], axis=1)
     wanted = times[words.row]
     inside = np.isfinite(added).all(axis=1) & np.isfinite(wanted)
-    if inside.sum() < FEWEST:
-        return None
-    base, added, wanted, fold = words.base[inside], added[inside], wanted[inside], words.fold[inside]
-    both = np.concatenate([base, added], axis=1)
-    total = _log_likelihood(both, wanted) - _log_likelihood(base, wanted)
-    unseen = _unseen(both, wanted, fold) - _unseen(base, wanted, fold)
-    return Delta(total, unseen, int(inside.sum()))
+    base = words.base[inside]
+    return base, np.concatenate([base, added[inside]], axis=1), wanted[inside], words.fold[inside]
 
 
 def _fit(columns: Floats, wanted: Floats) -> tuple[Floats, float]:

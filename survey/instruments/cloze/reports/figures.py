@@ -386,7 +386,7 @@ def _deltas_table(figures: ClozeFigures) -> Table:
 
 
 def _model_words(table: NormTable, models: Sequence[ModelColumn]) -> Table:
-    rows = [
+    rows: list[list[Any]] = [
         [
             model.name,
             table.sentence[row],

@@ -134,7 +134,7 @@ def _inside(norms: NormsFile, settings: Settings) -> tuple[np.ndarray, list[str]
 
 
 def _column(model: ReadModel, norms: NormsFile, inside: np.ndarray) -> figures.ModelColumn:
-    rows = np.flatnonzero(inside)
+    rows = np.flatnonzero(inside).tolist()
     keys = [(norms.sentence[row], int(norms.position[row])) for row in rows]
 
     def values(of: Mapping[tuple[str, int], float]) -> np.ndarray:
@@ -153,7 +153,7 @@ def _column(model: ReadModel, norms: NormsFile, inside: np.ndarray) -> figures.M
 
 
 def _table(norms: NormsFile, inside: np.ndarray, settings: Settings, notes: list[str]) -> figures.NormTable:
-    rows = np.flatnonzero(inside)
+    rows = np.flatnonzero(inside).tolist()
     n, k, distinct = norms.n[rows], norms.k[rows], norms.distinct[rows]
     most = settings.responses_per_item
     given = n == 0
