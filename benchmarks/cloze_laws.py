@@ -19,24 +19,24 @@ from functools import partial
 import numpy as np
 
 from bandit.designs import Design, EpsilonGreedy, Softmax
-from survey.instruments.cloze.analysis.simulation import Plan, World, study, truth
+from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
 from survey.services.base.seeds import generator
 
-WORLD = World()
+WORLD = ClozeWorld()
 SEED = 20261123
 GREEDY: Design = EpsilonGreedy(epsilon=0.3, top_fraction=0.3)
 CASES = {
-    "uniform": Plan(),
-    "uncertainty, epsilon-greedy": Plan(design=GREEDY, priority="uncertainty"),
-    "uncertainty, softmax": Plan(design=Softmax(temperature=0.3, floor=0.2), priority="uncertainty"),
-    "gap, epsilon-greedy": Plan(design=GREEDY, priority="gap"),
-    "three stages, uncertainty": Plan(drawn=(80, 80, 80), design=GREEDY, priority="uncertainty"),
-    "many sentences drawn whole": Plan(sentences=60, drawn=(240,)),
+    "uniform": ClozePlan(),
+    "uncertainty, epsilon-greedy": ClozePlan(design=GREEDY, priority="uncertainty"),
+    "uncertainty, softmax": ClozePlan(design=Softmax(temperature=0.3, floor=0.2), priority="uncertainty"),
+    "gap, epsilon-greedy": ClozePlan(design=GREEDY, priority="gap"),
+    "three stages, uncertainty": ClozePlan(drawn=(80, 80, 80), design=GREEDY, priority="uncertainty"),
+    "many sentences drawn whole": ClozePlan(sentences=60, drawn=(240,)),
 }
 LOW, HIGH = 0.93, 0.97
 
 
-def one(plan: Plan, name: str, number: int) -> list[tuple[float, float, float]]:
+def one(plan: ClozePlan, name: str, number: int) -> list[tuple[float, float, float]]:
     """Of one study the value and the ends of each figure: PNC of each model, their difference, the mean surprisal."""
     found = study(WORLD, plan, rng=generator(SEED, name, number), samples=500)
     figures = [*found.pnc.values(), *found.differences.values(), found.mean]

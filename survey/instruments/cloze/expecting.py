@@ -9,10 +9,10 @@ from survey.contracts.expectations import Event, Expectations, Expecting, Items,
 from survey.exceptions import StateRefused
 from survey.models import Assignment, Study
 
+from .analysis.normalising import normalised
 from .chances import chance_of_positions
 from .estimands import position_part
 from .labels import score_of, written_word_of
-from .normalising import normalised
 from .options import ClozeOptions
 from .reading import ModelWords, words_of_models
 

@@ -3,7 +3,7 @@
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from .normalising import LONGEST
+from .analysis.normalising import LONGEST
 
 
 class WordForm(forms.Form):

@@ -26,9 +26,9 @@ from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import expecting, export, labels, norms, people, practice, priorities, screens
+from .analysis.normalising import RULE
 from .estimands import ClozeEstimates
 from .models import AskedWord, WordScore, WrittenWord
-from .normalising import RULE
 from .options import ClozeOptions
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
@@ -235,5 +235,5 @@ class Cloze(ListedInstrument):
             smoothing=options.smoothing,
         )
 
-    def simulated_person(self, *, seed: int, null: bool = False) -> people.Reader:
-        return people.Reader(study=self.study, seed=seed)
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.ClozePerson:
+        return people.ClozePerson(study=self.study, seed=seed, null=null)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from .normalising import RULES, Match, letters, normalised
+from .analysis.normalising import RULES, Match, letters, normalised
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Question

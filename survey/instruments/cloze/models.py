@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from survey.models import Item, LanguageModel, Question, Response
 
-from .normalising import LONGEST
+from .analysis.normalising import LONGEST
 
 # What a language model expects at a word of a sentence; NaN where that is not known. Nats.
 WORD = np.dtype([("surprisal", "<f8"), ("corrected", "<f8"), ("entropy", "<f8")])

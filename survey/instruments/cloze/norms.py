@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from survey.contracts.tables import Column
 
 from .analysis.answers import entropy, surprisal, wilson
+from .analysis.normalising import normalised
 from .labels import score_of, written_word_of
-from .normalising import normalised
 
 if TYPE_CHECKING:
     from survey.models import Assignment

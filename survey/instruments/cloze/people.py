@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from survey.contracts.screens import SimulatedPerson
 
+from .analysis.normalising import stripped
 from .labels import is_several
-from .normalising import stripped
 
 if TYPE_CHECKING:
     from survey.models import Study
 
 LEVEL, SENTENCE_SD, POSITION_SD, PERSON_SD = -0.8, 0.6, 1.4, 0.5
 OTHERS = ("the", "and", "very", "thing", "time", "people", "good", "little", "again", "away", "home", "it")
+ALIKE = 0.35  # the chance of every word under the null
 SEVERAL = 0.02  # of the first tries have two words
 SLIP = 0.02  # of the own words have a slip
 
@@ -51,8 +52,11 @@ def chance_of(fragment: str, word: str, ability: float = 0.0) -> float:
     return 1 / (1 + math.exp(-(logit + PERSON_SD * ability)))
 
 
-class Reader(SimulatedPerson):
-    def __init__(self, *, study: "Study", seed: int) -> None:
+class ClozePerson(SimulatedPerson):
+    """`null`: every word is as likely as every other, whatever the sentence."""
+
+    def __init__(self, *, study: "Study", seed: int, null: bool = False) -> None:
+        self.null = null
         self.sentences = _sentences(study.pk)
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self.ability = self.random.gauss(0, 1)
@@ -68,7 +72,8 @@ class Reader(SimulatedPerson):
         known = self.sentences.get(fragment, ())
         if known:
             word = stripped(self.random.choice(known))
-            if self.random.random() < chance_of(fragment, word, self.ability):
+            chance = ALIKE if self.null else chance_of(fragment, word, self.ability)
+            if self.random.random() < chance:
                 slips = len(word) > 4 and self.random.random() < SLIP
                 return word[:2] + word[3:] if slips else word
         # The other words are likelier the earlier they stand, in an order of the fragment's own.

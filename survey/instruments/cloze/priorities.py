@@ -11,7 +11,7 @@ from survey.exceptions import StateRefused
 
 from .analysis import priority
 from .analysis.answers import surprisal
-from .normalising import letters, normalised
+from .analysis.normalising import letters, normalised
 from .norms import norms_of
 from .reading import ModelWords, read_models, words_of_models
 

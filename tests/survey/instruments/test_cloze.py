@@ -13,9 +13,9 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
+from survey.instruments.cloze.analysis.normalising import match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
-from survey.instruments.cloze.normalising import match_of, normalised
 from survey.instruments.cloze.norms import norms_of
 from survey.instruments.cloze.reading import read_models, words_of_models
 from survey.models import SnapshotAnswer, Stage, Study

@@ -15,12 +15,12 @@ from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.readings.reading import Distributions, TextReading, make_tokens
 from survey.instruments.cloze.analysis import answers as counting
-from survey.instruments.cloze.analysis.answers import Answers, human_surprisal, smoothed, surprisal, wilson
+from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
 from survey.instruments.cloze.analysis.correlation import Positions, pnc, reliability, weighted_correlation
 from survey.instruments.cloze.analysis.model_words import word_values
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
-from survey.instruments.cloze.analysis.reading_times import Words, added_log_likelihood, prepared
-from survey.instruments.cloze.analysis.simulation import Plan, World, study, truth
+from survey.instruments.cloze.analysis.reading_times import TimedWords, added_log_likelihood, prepared
+from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
 
 TIMES = {
     "first_fixation": "RTfirstfix",
@@ -92,6 +92,7 @@ def test_smoothing_gives_the_public_column(measures: list[dict[str, str]], human
     assert ast.literal_eval(own)["the"] == pytest.approx(15 / 95)
 
 
+@pytest.mark.slow
 def test_the_command_gives_the_public_pnc(own_files: tuple[Path, Path], tmp_path: Path) -> None:
     norms, readings = own_files
     command("--norms", norms, "--readings", readings, "--out", tmp_path / "out")
@@ -124,9 +125,10 @@ def test_the_command_gives_the_public_pnc(own_files: tuple[Path, Path], tmp_path
         assert rows["GPT-2", time]["words"] == "1274"
 
 
+@pytest.mark.slow
 def test_columns_of_noise_add_one_on_average(measures: list[dict[str, str]]) -> None:
     words = prepared(
-        Words(
+        TimedWords(
             [row["word"] for row in measures],
             np.array([int(row["sent_id"]) for row in measures]),
             np.array([int(row["context_length"]) for row in measures]),
@@ -153,7 +155,7 @@ def test_more_answers_than_aimed_at_are_thinned() -> None:
     rng = np.random.default_rng(1)
     position = np.repeat(np.arange(300), 40)
     match = rng.random(len(position)) < 0.3
-    answers = Answers(300, position, np.where(match, 0, 1), match, np.arange(len(position)))
+    answers = WordAnswers(300, position, np.where(match, 0, 1), match, np.arange(len(position)))
     few = human_surprisal(answers, smoothing=1.0, most=10, rng=rng)
     # As if 10 people had been asked at each position.
     asked = rng.binomial(10, 0.3, 20_000)
@@ -170,7 +172,7 @@ def test_halves_of_answers_and_of_counts_agree() -> None:
     chance = rng.beta(1, 2, 400)
     position = np.repeat(np.arange(400), 20)
     match = rng.random(len(position)) < chance[position]
-    answers = Answers(400, position, np.where(match, 0, 1), match, np.arange(len(position)))
+    answers = WordAnswers(400, position, np.where(match, 0, 1), match, np.arange(len(position)))
     n, k, distinct = answers.counts()
     ones = np.ones(400)
     one = reliability(counting.halves(answers, smoothing=1.0, most=20, rng=rng, splits=20), ones)
@@ -236,11 +238,11 @@ def test_differences_stand_on_the_positions_of_both_models() -> None:
 
 def test_intervals_hold_the_truth_in_uniform_and_adaptive_studies() -> None:
     """The whole law is benchmarks/cloze_laws.py; this one sees gross errors, on fixed seeds."""
-    world = World()
+    world = ClozeWorld()
     small = {"sentences": 120, "drawn": (60, 60), "responses": 8}
-    adaptive = Plan(**small, design=EpsilonGreedy(epsilon=0.4, top_fraction=0.3), priority="uncertainty")  # type: ignore[arg-type]
+    adaptive = ClozePlan(**small, design=EpsilonGreedy(epsilon=0.4, top_fraction=0.3), priority="uncertainty")  # type: ignore[arg-type]
     held = []
-    for plan in (Plan(**small), adaptive):  # type: ignore[arg-type]
+    for plan in (ClozePlan(**small), adaptive):  # type: ignore[arg-type]
         aim, mean = truth(world, plan, rng=np.random.default_rng(1), sentences=4000)
         for seed in range(20):
             found = study(world, plan, rng=np.random.default_rng([9, seed]), samples=100)

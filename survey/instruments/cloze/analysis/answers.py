@@ -51,7 +51,7 @@ def entropy(counts: ArrayLike, smoothing: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class WordAnswers:
     """Single answers, in arrays of their number A.
 
     position: which of `size` positions was asked. word: a number that equal answers at a position share. match: whether
@@ -115,7 +115,7 @@ class HumanSurprisal:
 
 
 def human_surprisal(
-    answers: Answers, *, smoothing: float, most: int, rng: np.random.Generator, thinnings: int = THINNINGS
+    answers: WordAnswers, *, smoothing: float, most: int, rng: np.random.Generator, thinnings: int = THINNINGS
 ) -> HumanSurprisal:
     """People's surprisal at every position, as `most` answers would give it.
 
@@ -137,7 +137,7 @@ def human_surprisal(
 
 
 def halves(
-    answers: Answers, *, smoothing: float, most: int, rng: np.random.Generator, splits: int = 100
+    answers: WordAnswers, *, smoothing: float, most: int, rng: np.random.Generator, splits: int = 100
 ) -> Iterator[tuple[Floats, Floats]]:
     """The surprisals (size,) of one half of the people at each position and of the other, `splits` times; NaN where a
     position has fewer than 2 answers. More than `most` answers are thinned first."""
@@ -167,7 +167,7 @@ def halves_of_counts(
         yield _or_nan(first, half), _or_nan(second, half)
 
 
-def answer_influence(answers: Answers, *, smoothing: float, most: int) -> Floats:
+def answer_influence(answers: WordAnswers, *, smoothing: float, most: int) -> Floats:
     """How much each answer (A,) moves its position's surprisal, to first order, with mean 0 at each position."""
     n, k, _distinct = answers.counts()
     scale = np.maximum(n, 1)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from predictors.errors import PredictorError
 from predictors.readings.reading import TextReading
-from survey.instruments.cloze.normalising import is_outer
+
+from .normalising import is_outer
 
 VERSION = "1"  # Goes up when the same reading would give other values.
 LIKELIEST = 5

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.instruments.cloze.normalising import stripped
+from .normalising import stripped
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ FEWEST = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class TimedWords:
     """N words of sentences, with their punctuation: sentence, place in it (from 0), log frequency (NaN where there is
     none), whether the word ends its sentence; each of N."""
 
@@ -57,7 +57,7 @@ class Prepared:
     fold: Ints
 
 
-def prepared(words: Words, *, keeps_punctuation: bool = False) -> Prepared:
+def prepared(words: TimedWords, *, keeps_punctuation: bool = False) -> Prepared:
     """The words that count: the word and the one before it have a frequency, end no sentence, and, unless
     `keeps_punctuation`, consist of letters alone. The first word of a sentence has none before it, and the word after
     the first one is left out with it, where the first one is not among the words."""

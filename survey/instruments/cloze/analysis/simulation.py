@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bandit.designs import Design, Uniform
 from bandit.draws import draw, inclusion_probabilities
 
-from .answers import Answers, answer_influence, halves, human_surprisal
+from .answers import WordAnswers, answer_influence, halves, human_surprisal
 from .correlation import RESAMPLES, Correlation, Positions, mean_surprisal, pnc, reliability
 from .priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
 
@@ -28,7 +28,7 @@ OTHERS = 15  # other words at a position
 
 
 @dataclass(frozen=True)
-class World:
+class ClozeWorld:
     """How sentences, models and people are made.
 
     level, sentence_sd, position_sd: of the log odds of the sentence's own word. person_sd: how people differ in it.
@@ -57,7 +57,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClozePlan:
     """A simulated study: a bank of sentences with so many positions each, and stages that each draw so many positions
     for so many answers, the later ones by a design and a priority ("" draws uniformly). A person answers `items`."""
 
@@ -78,7 +78,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SimulatedFigures:
     """What a simulated study printed."""
 
     pnc: Mapping[str, Correlation]
@@ -89,7 +89,7 @@ class Found:
     answers: int
 
 
-def texts(world: World, *, sentences: int, positions: int, rng: np.random.Generator) -> Texts:
+def texts(world: ClozeWorld, *, sentences: int, positions: int, rng: np.random.Generator) -> Texts:
     """Sentences from the supply."""
     sentence = np.repeat(np.arange(sentences), positions)
     size = len(sentence)
@@ -105,7 +105,7 @@ def texts(world: World, *, sentences: int, positions: int, rng: np.random.Genera
 
 
 def asked(
-    world: World, bank: Texts, position: Ints, person: Ints, ability: Floats, rng: np.random.Generator
+    world: ClozeWorld, bank: Texts, position: Ints, person: Ints, ability: Floats, rng: np.random.Generator
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """The words (A,) that people write at positions, 0 being the sentence's own, and whether they are it."""
     chance = 1 / (1 + np.exp(-(bank.logit[position] + world.person_sd * ability[person])))
@@ -115,7 +115,9 @@ def asked(
     return np.where(match, 0, other), match
 
 
-def study(world: World, plan: Plan, *, rng: np.random.Generator, splits: int = 0, samples: int = RESAMPLES) -> Found:
+def study(
+    world: ClozeWorld, plan: ClozePlan, *, rng: np.random.Generator, splits: int = 0, samples: int = RESAMPLES
+) -> SimulatedFigures:
     """One simulated study, from its bank to its figures."""
     bank = texts(world, sentences=plan.sentences, positions=plan.positions, rng=rng)
     size = len(bank)
@@ -140,7 +142,7 @@ def study(world: World, plan: Plan, *, rng: np.random.Generator, splits: int = 0
         people += needed
     position, person, word, match = (np.concatenate(column) for column in zip(*stages, strict=True))
     there, place = np.unique(position, return_inverse=True)
-    answers = Answers(len(there), place.reshape(-1), word, match, person)
+    answers = WordAnswers(len(there), place.reshape(-1), word, match, person)
     human = human_surprisal(answers, smoothing=plan.smoothing, most=plan.responses, rng=rng)
     weight = 1 / drawn_at_least_once(chances[:, there])
     positions = Positions(
@@ -155,7 +157,7 @@ def study(world: World, plan: Plan, *, rng: np.random.Generator, splits: int = 0
     models = {name: values[there] for name, values in bank.models.items()}
     single, differences = pnc(positions, models, rng=rng, samples=samples)
     pairs = halves(answers, smoothing=plan.smoothing, most=plan.responses, rng=rng, splits=splits)
-    return Found(
+    return SimulatedFigures(
         single,
         differences,
         mean_surprisal(positions, rng=rng, samples=samples),
@@ -165,9 +167,9 @@ def study(world: World, plan: Plan, *, rng: np.random.Generator, splits: int = 0
     )
 
 
-def _scores(bank: Texts, plan: Plan, stages: list[tuple[Ints, Ints, Ints, NDArray[np.bool_]]]) -> Floats:
+def _scores(bank: Texts, plan: ClozePlan, stages: list[tuple[Ints, Ints, Ints, NDArray[np.bool_]]]) -> Floats:
     position, person, word, match = (np.concatenate(column) for column in zip(*stages, strict=True))
-    n, k, distinct = Answers(len(bank), position, word, match, person).counts()
+    n, k, distinct = WordAnswers(len(bank), position, word, match, person).counts()
     rows = np.flatnonzero(n)
     surprisal = -np.log((k[rows] + plan.smoothing) / (n[rows] + plan.smoothing * (distinct[rows] + 1)))
     predicted = predicted_surprisal(np.stack(list(bank.models.values()), axis=1), rows, surprisal)
@@ -177,7 +179,7 @@ def _scores(bank: Texts, plan: Plan, stages: list[tuple[Ints, Ints, Ints, NDArra
 
 
 def truth(
-    world: World, plan: Plan, *, rng: np.random.Generator, sentences: int = 20_000
+    world: ClozeWorld, plan: ClozePlan, *, rng: np.random.Generator, sentences: int = 20_000
 ) -> tuple[dict[str, float], float]:
     """What a study aims at: the PNC of each model and people's mean surprisal if every position of very many sentences
     had `responses` answers, those at one position from different people."""
@@ -189,7 +191,7 @@ def truth(
         position = np.repeat(np.arange(len(bank)), plan.responses)
         person = np.arange(len(position))
         words, hits = asked(world, bank, position, person, rng.standard_normal(len(position)), rng)
-        answers = Answers(len(bank), position, words, hits, person)
+        answers = WordAnswers(len(bank), position, words, hits, person)
         human = human_surprisal(answers, smoothing=plan.smoothing, most=plan.responses, rng=rng).mean
         total += float(human.mean())
         for name, values in bank.models.items():

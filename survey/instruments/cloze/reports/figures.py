@@ -13,9 +13,9 @@ from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
 from survey.contracts.reports import Findings, Layout, Picture, Table
 from survey.contracts.tables import Column
 from survey.instruments.cloze.analysis import correlation
-from survey.instruments.cloze.analysis.answers import Answers, halves, halves_of_counts
+from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
-from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, Words, delta_log_likelihood, prepared
+from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
 
 from .charts import Bar, Point, forest, scatter
 
@@ -116,7 +116,7 @@ class NormTable:
     n: NDArray[np.int64] | None = None
     k: NDArray[np.int64] | None = None
     distinct: NDArray[np.int64] | None = None
-    answers: Answers | None = None
+    answers: WordAnswers | None = None
     influence: Floats | None = None
     frequent: Sequence[str] = ()
     divisions: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -153,10 +153,10 @@ class NormTable:
 
 @dataclass(frozen=True, eq=False)
 class ReadingTimes:
-    """Words of whole sentences with reading times, of which the norms are a part or all: `times` by name (W,), people's
-    surprisal there (W,), and each model's (W,)."""
+    """Words of whole sentences with reading times, of which the norms are a part or all: `times` by name (W,),
+    people's surprisal there (W,), and each model's (W,)."""
 
-    words: Words
+    words: TimedWords
     times: Mapping[str, Floats]
     people: Floats
     models: Mapping[str, Floats]
@@ -164,7 +164,7 @@ class ReadingTimes:
 
 
 @dataclass(frozen=True)
-class ModelFigures:
+class ModelPnc:
     """What is printed of one model."""
 
     name: str
@@ -180,7 +180,7 @@ class ModelFigures:
 class ClozeFigures:
     """All figures."""
 
-    models: Sequence[ModelFigures]
+    models: Sequence[ModelPnc]
     differences: Mapping[tuple[str, str], Correlation]
     parts: Sequence[tuple[str, str, str, Correlation]]
     deltas: Sequence[tuple[str, str, Delta]]
@@ -237,7 +237,7 @@ def work_out(
     )
 
 
-def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected: Correlation | None) -> ModelFigures:
+def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected: Correlation | None) -> ModelPnc:
     inside = model.known & np.isfinite(table.human)
     ranks = None
     if inside.sum() >= correlation.FEWEST:
@@ -250,7 +250,7 @@ def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected:
         characters = np.array([len(word) + 1 for word in table.word], dtype=np.float64)[inside]
         nats = float((weight * model.surprisal[inside]).sum())
         perplexity, bits = perplexity_of(nats), nats / LN2 / float((weight * characters).sum())
-    return ModelFigures(model.name, pnc, corrected.value if corrected else None, ranks, perplexity, bits, model)
+    return ModelPnc(model.name, pnc, corrected.value if corrected else None, ranks, perplexity, bits, model)
 
 
 def _deltas(times: ReadingTimes) -> Any:
@@ -445,7 +445,7 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
     yield from _delta_pictures(figures, models)
 
 
-def _facts_pictures(models: Sequence[ModelFigures]) -> Any:
+def _facts_pictures(models: Sequence[ModelPnc]) -> Any:
     for name, title, x, fact, log in (
         ("perplexity_pnc", "Perplexity against PNC", "perplexity by word", lambda one: one.perplexity, True),
         (
@@ -465,7 +465,7 @@ def _facts_pictures(models: Sequence[ModelFigures]) -> Any:
             yield _picture(name, title, f"{title}, a point a model.", _scatter_of(name, title, x, "PNC", points, log))
 
 
-def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelFigures]) -> Any:
+def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
     of_model = {one.name: one for one in models}
     for number, time in enumerate(dict.fromkeys(time for _name, time, _found in figures.deltas)):
         own = {name: found.total for name, of, found in figures.deltas if of == time and name in of_model}
@@ -487,7 +487,7 @@ def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelFigures]) -> An
                 yield _picture(name, title, f"{title}, a point a model.", chart)
 
 
-def _normalised(one: ModelFigures) -> float | None:
+def _normalised(one: ModelPnc) -> float | None:
     vocabulary = one.column.vocabulary
     return None if vocabulary is None or one.perplexity is None else one.perplexity / vocabulary
 

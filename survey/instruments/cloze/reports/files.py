@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from survey.instruments.cloze.normalising import normalised, stripped
+from survey.instruments.cloze.analysis.normalising import normalised, stripped
 from survey.services.banks.importing import Problems, read_text_file
 
 NORMS = ("sentence", "position", "word")
@@ -228,7 +228,7 @@ class _NormReader:
 
 
 def _one_slip(one: str, word: str) -> bool:
-    from survey.instruments.cloze.normalising import SHORTEST_LENIENT, is_one_slip
+    from survey.instruments.cloze.analysis.normalising import SHORTEST_LENIENT, is_one_slip
 
     return one != word and len(word) >= SHORTEST_LENIENT and is_one_slip(one, word)
 

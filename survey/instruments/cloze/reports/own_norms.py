@@ -14,9 +14,9 @@ from predictors.errors import PredictorError
 from survey.contracts.reports import Findings, ReportFile
 from survey.exceptions import HunchError
 from survey.instruments.cloze.analysis import answers as counting
-from survey.instruments.cloze.analysis.reading_times import Words
+from survey.instruments.cloze.analysis.normalising import normalised
+from survey.instruments.cloze.analysis.reading_times import TimedWords
 from survey.instruments.cloze.estimands import position_part
-from survey.instruments.cloze.normalising import normalised
 from survey.services.base.seeds import generator
 
 from . import figures
@@ -27,7 +27,7 @@ NGRAM = "ngram:"
 
 
 @dataclass(frozen=True)
-class Settings:
+class NormSettings:
     """How norms are scored; the defaults are those of a study."""
 
     lenient: bool = True
@@ -52,7 +52,7 @@ class Settings:
                 raise HunchError(f"--{name}: {value} is not from 1 to 100,000")
 
 
-def make(norms_path: Path, readings_path: Path, settings: Settings) -> Findings:
+def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findings:
     """
     Raises:
         HunchError: a file cannot be used, or no position is left; says what to do.
@@ -100,7 +100,7 @@ def make(norms_path: Path, readings_path: Path, settings: Settings) -> Findings:
     )
 
 
-def _inside(norms: NormsFile, settings: Settings) -> tuple[np.ndarray, list[str]]:
+def _inside(norms: NormsFile, settings: NormSettings) -> tuple[np.ndarray, list[str]]:
     """Which rows enter the figures, and what a reader should know of the others."""
     notes: list[str] = []
     inside = np.ones(len(norms.word), dtype=bool)
@@ -152,7 +152,7 @@ def _column(model: ReadModel, norms: NormsFile, inside: np.ndarray) -> figures.M
     )
 
 
-def _table(norms: NormsFile, inside: np.ndarray, settings: Settings, notes: list[str]) -> figures.NormTable:
+def _table(norms: NormsFile, inside: np.ndarray, settings: NormSettings, notes: list[str]) -> figures.NormTable:
     rows = np.flatnonzero(inside).tolist()
     n, k, distinct = norms.n[rows], norms.k[rows], norms.distinct[rows]
     most = settings.responses_per_item
@@ -187,7 +187,9 @@ def _table(norms: NormsFile, inside: np.ndarray, settings: Settings, notes: list
     )
 
 
-def _thinned(n: np.ndarray, k: np.ndarray, distinct: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+def _thinned(
+    n: np.ndarray, k: np.ndarray, distinct: np.ndarray, settings: NormSettings
+) -> tuple[np.ndarray, np.ndarray]:
     """The surprisal and its square at no more than the answers that are aimed at. Of thinned counts the number of
     distinct answers is not known and stays."""
     most = settings.responses_per_item
@@ -215,7 +217,7 @@ def _times(
     read: Sequence[ReadModel],
     table: figures.NormTable,
     inside: np.ndarray,
-    settings: Settings,
+    settings: NormSettings,
     notes: list[str],
 ) -> figures.ReadingTimes | None:
     """Words with their reading times; None where there are none, or nobody says how frequent words are."""
@@ -237,7 +239,7 @@ def _times(
     number = np.unique(np.array(norms.sentence, dtype=str), return_inverse=True)[1].reshape(-1).astype(np.int64)
     keys = list(zip(norms.sentence, norms.position.tolist(), strict=True))
     return figures.ReadingTimes(
-        words=Words(norms.word, number, norms.position, frequency, norms.is_last),
+        words=TimedWords(norms.word, number, norms.position, frequency, norms.is_last),
         times=norms.times,
         people=people,
         models={model.name: np.array([model.surprisal.get(key, math.nan) for key in keys]) for model in read},

@@ -11,11 +11,11 @@ from survey.contracts import instruments
 from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
-from survey.instruments.cloze.analysis.answers import Answers, answer_influence, human_surprisal
+from survey.instruments.cloze.analysis.answers import WordAnswers, answer_influence, human_surprisal
+from survey.instruments.cloze.analysis.normalising import normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.estimands import position_part
 from survey.instruments.cloze.labels import score_of, written_word_of
-from survey.instruments.cloze.normalising import normalised
 from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
 from survey.instruments.cloze.reading import ModelWords, words_of_models
 from survey.services.answers.conditions import read_condition
@@ -105,7 +105,7 @@ def _table(
     )
 
 
-def _answers(place: Mapping[int, int], answers: "Sequence[Assignment]", *, lenient: bool) -> Answers:
+def _answers(place: Mapping[int, int], answers: "Sequence[Assignment]", *, lenient: bool) -> WordAnswers:
     position, word, match, person = [], [], [], []
     numbers: dict[str, int] = {}
     for answer in answers:
@@ -119,7 +119,7 @@ def _answers(place: Mapping[int, int], answers: "Sequence[Assignment]", *, lenie
         word.append(numbers.setdefault(own, len(numbers)))
         match.append(hit)
         person.append(answer.sitting.respondent_id)
-    return Answers(
+    return WordAnswers(
         len(place),
         np.array(position, dtype=np.int64),
         np.array(word, dtype=np.int64),

@@ -8,11 +8,11 @@ from survey.console.progress_bars import bar
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.exceptions import HunchError
 from survey.instruments.cloze.reading import read_models
-from survey.instruments.cloze.reports.own_norms import Settings, make
+from survey.instruments.cloze.reports.own_norms import NormSettings, make
 from survey.instruments.cloze.reports.study_report import ClozeReport
 from survey.services.studies.finding import find_study
 
-DEFAULTS = Settings()
+DEFAULTS = NormSettings()
 
 
 class Command(ReportCommand):
@@ -91,8 +91,8 @@ class Command(ReportCommand):
             self.stdout.write(f"{name}: {count:,} sentences read now")
 
 
-def _settings(options: dict[str, Any]) -> Settings:
-    return Settings(
+def _settings(options: dict[str, Any]) -> NormSettings:
+    return NormSettings(
         lenient=not options["exact"],
         skip_first=not options["keep_first"],
         skip_last=not options["keep_last"],
