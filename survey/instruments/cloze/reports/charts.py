@@ -62,7 +62,7 @@ def scatter(*, name: str, title: str, x: str, y: str, points: Sequence[Point], l
         parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end" font-size="12">{step:g}</text>')
     for step in across:
         at = _across(step, across)
-        shown = f"{10**step:,.3g}" if log_x else f"{step:g}"
+        shown = _number(10**step) if log_x else f"{step:g}"
         parts.append(
             f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle" font-size="12">{shown}</text>'
         )
@@ -137,6 +137,10 @@ def _head(name: str, title: str, height: float) -> list[str]:
         f'<title id="{escape(name)}-title">{escape(title)}</title>',
         f'<text x="{LEFT}" y="24" font-size="15">{escape(title)}</text>',
     ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _short(text: str) -> str:

@@ -72,6 +72,7 @@ MODEL_WORDS = (
 )
 PEOPLE = "people"
 WORDS_SHOWN = 5
+FEWEST_IN_PART = 10  # positions; a part with fewer has no figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +227,7 @@ def work_out(
         (name, division, part, value)
         for division, labels in table.divisions.items()
         for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
+        if value.positions >= FEWEST_IN_PART
     ]
     return ClozeFigures(
         models=[_of_model(table, model, single[model.name], corrected.get(model.name)) for model in models],
@@ -369,7 +371,6 @@ def _parts_table(figures: ClozeFigures) -> Table:
     rows = [
         [name, division, part, value.positions, value.value, *_interval(value)]
         for name, division, part, value in figures.parts
-        if value.positions
     ]
     return Table("parts", "PNC by part", PARTS, rows)
 
