@@ -90,6 +90,12 @@ class Cloze(ListedInstrument):
                 "What people wrote at each position, and how well language models' surprisal goes with it.",
                 "survey.instruments.cloze.reports.study_report.ClozeReport",
             ),
+            ReportEntry(
+                "cloze_budget",
+                "Budget",
+                "How precise the study as it is planned would be, and other ways to spend its answers.",
+                "survey.instruments.cloze.reports.budget_report.ClozeBudget",
+            ),
         )
 
     # The study file

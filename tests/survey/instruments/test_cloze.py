@@ -388,7 +388,7 @@ def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> No
 
 def test_the_report_says_what_is_missing(sentences: None) -> None:
     study = cast.study(**{**CLOZE, "instrument": {"kind": "cloze", "options": {"least": 3}}})
-    (entry,) = instruments.of_study(study).reports()
+    entry = instruments.of_study(study).reports()[0]
     assert "has 3 answers yet" in entry.load().obstacle(study)
 
 
@@ -413,3 +413,14 @@ def test_later_rules_would_make_new_rows_and_keep_the_old_ones(sentences: None) 
     WordScore.objects.create(word=first.word, rule=2, normalised="anew", exact=False, lenient=False)
     assert any(norm.exact["anew"] for norm in norms_of(study_answers(study)))
     assert WordScore.objects.filter(pk=first.pk, rule=1).exists()
+
+
+def test_the_budget_compares_ways_to_spend_the_answers(sentences: None, tiny_model: None) -> None:
+    study = cast.study(**ADAPTIVE)
+    found = reports.make(study, "cloze_budget", {"studies": ["4"]})
+    lines = {line["plan"]: line for line in found.data["lines"]}
+    assert set(lines) == {"as planned", "uniform", "half the positions, twice the answers"}
+    planned, half = lines["as planned"], lines["half the positions, twice the answers"]
+    # 8 sittings of 3 items, 2 answers a position: 12 positions a stage, and as many people as simulated sittings.
+    assert planned["people"] == half["people"] == 16 and planned["answers"] == 2 and half["answers"] == 4
+    assert half["positions"] < planned["positions"] <= 24 and half["ceiling"] <= 1
