@@ -110,12 +110,55 @@ class Cloze(ListedInstrument):
             yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
         if options.priority == "gap" and not names:
             yield ("instrument", "options", "priority"), '"gap" is the distance to a model: name one in [[models]]'
+        if options.lists:
+            yield from self._list_problems()
         adaptive = any(stage.design.kind not in ("uniform", "test_set") for stage in config.stages)
         if options.priority != "none" and not adaptive:
             yield (
                 ("instrument", "options", "priority"),
                 "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it",
             )
+
+    def _list_problems(self) -> Iterator[tuple[Place, str]]:
+        """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing beside them."""
+        config, place = self.study.config, ("instrument", "options", "lists")
+        questions = self.usable(filtered_questions(self.study))
+        counts = {len(self.positions_of(question)) for question in questions}
+        if len(counts) > 1:
+            yield (
+                place,
+                (
+                    f"sentences have {min(counts)} to {max(counts)} positions: give each as many in the bank's column "
+                    "positions"
+                ),
+            )
+            return
+        universe, items = self.universe_size(questions), config.sitting.items
+        if config.candidates.size < universe:
+            yield ("candidates", "size"), f"lists hold all {universe} positions: set it to {universe} or more"
+        for index, stage in enumerate(config.stages, start=1):
+            roles = config.roles_of(index)
+            if stage.design.kind != "uniform" or roles.holdout or roles.controls:
+                yield place, f"stage {index}: lists need a uniform design, holdout = 0 and controls = 0"
+            answers = stage.responses_per_item
+            if stage.sittings * items != universe * answers or len(questions) * answers % items:
+                yield (
+                    place,
+                    (
+                        f"stage {index}: {stage.sittings} sittings of {items} items do not ask each of {universe} positions "
+                        f"{answers} times; with sitting.items = {len(questions)} set sittings = "
+                        f"{universe * answers // max(1, len(questions))}"
+                    ),
+                )
+
+    def list_of(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
+        """The list on which this position is asked for: a sentence's first position is on another list than that of the
+        sentence before it, and so on in turn."""
+        if not self.options.lists:
+            return None
+        question = questions[row["question"]]
+        positions = self.positions_of(question)
+        return (positions.index(int(row["position"])) + int(row["question"])) % len(positions)
 
     def remarks(self) -> Sequence[Note]:
         options = self.options

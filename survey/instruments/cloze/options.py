@@ -13,6 +13,10 @@ class ClozeOptions(Options):
     )
     skip_first: bool = Field(default=True, description="The first word of a sentence is not asked for.")
     skip_last: bool = Field(default=True, description="The last word of a sentence is not asked for.")
+    lists: bool = Field(
+        default=False,
+        description="A Latin square: positions rotate over lists, and a person gets one list of sentences.",
+    )
     smoothing: float = Field(default=1.0, gt=0, le=100, description="Added to the count of every distinct answer.")
     least: int = Field(default=10, ge=1, le=1000, description="Answers that a position needs to enter the figures.")
     responses_per_item: int = Field(

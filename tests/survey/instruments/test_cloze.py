@@ -13,7 +13,8 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
-from survey.instruments.cloze.analysis.normalising import match_of, normalised
+from survey.instruments.cloze import labels, rescoring
+from survey.instruments.cloze.analysis.normalising import Match, match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
@@ -404,15 +405,17 @@ def test_people_who_are_simulated_write_the_own_word_as_often_as_is_known(senten
     assert share == pytest.approx(chance_of(fragment, word), abs=0.04)
 
 
-def test_later_rules_would_make_new_rows_and_keep_the_old_ones(sentences: None) -> None:
+def test_later_rules_make_new_rows_and_keep_the_old_ones(sentences: None, monkeypatch: pytest.MonkeyPatch) -> None:
     study = cast.study(**CLOZE)
     opened(study)
     play(study)
-    first = WordScore.objects.order_by("pk").first()
-    assert first is not None
-    WordScore.objects.create(word=first.word, rule=2, normalised="anew", exact=False, lenient=False)
-    assert any(norm.exact["anew"] for norm in norms_of(study_answers(study)))
-    assert WordScore.objects.filter(pk=first.pk, rule=1).exists()
+    words = WrittenWord.objects.count()
+    assert rescoring.rescore(study) == 0
+    monkeypatch.setattr(rescoring, "RULE", "2")
+    monkeypatch.setattr(labels, "RULES", {**labels.RULES, "2": lambda typed, target, known: Match(True, True)})
+    assert rescoring.rescore(study) == words and rescoring.rescore(study) == 0
+    assert WordScore.objects.filter(rule=1).count() == words
+    assert all(norm.k_exact == norm.n for norm in norms_of(study_answers(study)))
 
 
 def test_the_budget_compares_ways_to_spend_the_answers(sentences: None, tiny_model: None) -> None:
@@ -424,3 +427,52 @@ def test_the_budget_compares_ways_to_spend_the_answers(sentences: None, tiny_mod
     # 8 sittings of 3 items, 2 answers a position: 12 positions a stage, and as many people as simulated sittings.
     assert planned["people"] == half["people"] == 16 and planned["answers"] == 2 and half["answers"] == 4
     assert half["positions"] < planned["positions"] <= 24 and half["ceiling"] <= 1
+
+
+SQUARE: dict[str, Any] = {
+    **CLOZE,
+    "bank": "square",
+    "instrument": {"kind": "cloze", "options": {"least": 1, "lists": True}},
+    "sitting": {"items": 6},
+    "stages": [{"sittings": 6, "responses_per_item": 2}],
+}
+
+
+@pytest.fixture
+def square(tmp_path: Path) -> None:
+    path = tmp_path / "square.csv"
+    rows = [f's{number},source,"{text}","2,3,4"' for number, text in enumerate(SENTENCES)]
+    path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n")
+    call_command("import_questions", str(path), bank="square", format="sentences")
+
+
+def test_lists_make_a_latin_square(square: None) -> None:
+    study = cast.study(**SQUARE)
+    stage = opened(study)
+    seen = []
+    for booklet in stage.booklets.all():
+        asked = [slot.item.asked_word for slot in booklet.slots.select_related("item__asked_word__question")]
+        assert sorted(one.question.position for one in asked) == list(range(6))
+        (own,) = {(one.position - 2 + one.question.position) % 3 for one in asked}
+        seen.append(own)
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+    for _person in range(6):
+        play(study)
+    jobs.run_inline(lifecycle.close_stage(stage))
+    stage = Stage.objects.select_related("study__bank").get(pk=stage.pk)
+    assert not verify_stage(stage).differences
+    assert {norm.n for norm in norms_of(study_answers(study))} == {2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"bank": "sentences"}, "sentences have 2 to 6 positions: give each as many"),
+        ({"stages": [{"sittings": 5, "responses_per_item": 2}]}, "with sitting.items = 6 set sittings = 6"),
+        ({"candidates": {"size": 10}}, "lists hold all 18 positions: set it to 18 or more"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(changes: dict[str, Any], said: str, square: None, sentences: None) -> None:
+    with pytest.raises(FileErrors) as refused:
+        cast.study(**{**SQUARE, **changes})
+    assert said in str(refused.value)

@@ -10,6 +10,7 @@ from survey.exceptions import HunchError
 from survey.instruments.cloze.reading import read_models
 from survey.instruments.cloze.reports.own_norms import NormSettings, make
 from survey.instruments.cloze.reports.study_report import ClozeReport
+from survey.instruments.cloze.rescoring import rescore
 from survey.services.studies.finding import find_study
 
 DEFAULTS = NormSettings()
@@ -27,6 +28,9 @@ class Command(ReportCommand):
         parser.add_argument("slug", metavar="SLUG", nargs="?", help="a cloze study")
         add_report_arguments(parser, ClozeReport)
         parser.add_argument("--read", action="store_true", help="let the study's [[models]] read its sentences first")
+        parser.add_argument(
+            "--rescore", action="store_true", help="judge words by the newest rule first; what earlier rules said stays"
+        )
         parser.add_argument("--norms", type=Path, metavar="FILE", help="norms that you have, instead of a study")
         parser.add_argument("--readings", type=Path, metavar="FILE", help="what models gave to the same words")
         parser.add_argument("--exact", action="store_true", help="with --norms: a slip of one letter does not count")
@@ -60,8 +64,8 @@ class Command(ReportCommand):
         if norms is not None:
             if readings is None:
                 raise HunchError("--readings: is missing; --norms needs it: model, sentence, position, surprisal")
-            if options["read"]:
-                raise HunchError("--read: only a study names models; leave it out with --norms")
+            if options["read"] or options["rescore"]:
+                raise HunchError("--read, --rescore: they are for a study; leave them out with --norms")
             if options["frequencies"].startswith("ngram:"):
                 self.require_database()
             self.show_findings(make(norms, readings, _settings(options)), out=out)
@@ -70,13 +74,17 @@ class Command(ReportCommand):
             raise HunchError("--readings: a study's models stand in its file as [[models]]; leave it out")
         self.require_database()
         study = find_study(slug or "")
+        if study.instrument != "cloze" and (options["read"] or options["rescore"]):
+            raise HunchError(
+                f"{study.slug}: is of the kind {study.instrument}; --read and --rescore are for cloze studies"
+            )
+        if options["rescore"]:
+            self.stdout.write(f"{rescore(study):,} words judged anew")
         if options["read"]:
             self._read(study)
         self.show(study, "cloze", given_of(ClozeReport, options), out=out)
 
     def _read(self, study: Any) -> None:
-        if study.instrument != "cloze":
-            raise HunchError(f"{study.slug}: is of the kind {study.instrument}; --read is for cloze studies")
         if not study.config.models:
             raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
         with bar(total=0, name="sentences") as shown:
