@@ -145,8 +145,8 @@ class Cloze(ListedInstrument):
                 yield (
                     place,
                     (
-                        f"stage {index}: {stage.sittings} sittings of {items} items do not ask each of {universe} positions "
-                        f"{answers} times; with sitting.items = {len(questions)} set sittings = "
+                        f"stage {index}: {stage.sittings} sittings of {items} items do not ask each of {universe} "
+                        f"positions {answers} times; with sitting.items = {len(questions)} set sittings = "
                         f"{universe * answers // max(1, len(questions))}"
                     ),
                 )

@@ -284,37 +284,40 @@ def test_the_database_refuses_words_that_cannot_be(sentences: None) -> None:
             change()
 
 
-def test_the_page_shows_the_fragment_and_nothing_of_what_follows(sentences: None, client: Client) -> None:
-    study = cast.study(**CLOZE)
+@pytest.fixture
+def unheard_words(tmp_path: Path) -> None:
+    """A bank whose words stand on no page but by a fragment."""
+    path = tmp_path / "unheard.csv"
+    rows = [f"u{row},made,{' '.join(f'vorp{row}x{place}' for place in range(7))}" for row in range(8)]
+    path.write_text("\n".join(["id,source,text", *rows]) + "\n")
+    call_command("import_questions", str(path), bank="unheard", format="sentences")
+
+
+def test_no_answer_of_the_site_has_what_follows_the_fragment(unheard_words: None, client: Client) -> None:
+    study = cast.study(**{**CLOZE, "bank": "unheard"})
     opened(study)
     page = arrive(client, slug="cloze")
-    asked = begun_item(study)
-    response = client.get("/s/cloze/sitting")
-    html = response.content.decode()
-    assert page.parts["fragment"] == asked.fragment
-    for attribute in ('autocomplete="off"', 'autocapitalize="off"', 'spellcheck="false"', 'maxlength="40"'):
-        assert attribute in html
-    page = read(client.post("/s/cloze/sitting", {**page.hidden, "word": "a b"}, follow=True).content.decode())
-    assert "Please write one word only." in page.text
-    shown = f"{html} {page.text} {response.headers} {response.request}"
-    rest = asked.question.text.split()[asked.position :]
-    for word in rest:
-        if word not in asked.fragment.split() and len(normalised(word)) > 3:
-            assert normalised(word) not in shown.casefold()
-    assert asked.item.key not in shown and asked.question.external_id not in html
-
-
-def test_the_interface_gives_the_fragment_alone(sentences: None, client: Client) -> None:
-    study = cast.study(**CLOZE)
-    opened(study)
-    arrive(client, slug="cloze")
-    asked = begun_item(study)
-    step = current_step(study.stages.get(index=1).sittings.get())
-    said = json.dumps(step.screen.content(), default=str)
-    assert asked.fragment in said
-    for word in asked.question.text.split()[asked.position :]:
-        if len(normalised(word)) > 3 and word not in asked.fragment.split():
-            assert normalised(word) not in said.casefold()
+    sent = client.get("/s/cloze/sitting")
+    for number, word in enumerate(("a b", "c", "d", "e"), start=1):
+        html = sent.content.decode()
+        said = f"{html} {dict(sent.headers)} {sent.request}"
+        shown = page.parts["fragment"].split()
+        row = shown[0].split("x")[0]
+        assert [f"{row}x{place}" for place in range(len(shown))] == shown
+        assert f"{row}x{len(shown)}" not in said and f"{row}x{len(shown) + 1}" not in said
+        for attribute in ('autocomplete="off"', 'autocapitalize="off"', 'spellcheck="false"', 'maxlength="40"'):
+            assert attribute in html
+        assert ("Please write one word only." in page.text) == (number == 2)
+        asked = begun_item(study)
+        assert asked.item.key not in said and f">{asked.question.external_id}<" not in html
+        step = current_step(study.stages.get(index=1).sittings.get())
+        assert step.screen is not None
+        assert f"{row}x{len(shown)}" not in json.dumps(step.screen.content(), default=str)
+        sent = client.post("/s/cloze/sitting", {**page.hidden, "word": word}, headers={"X-Hunch-Exchange": "1"})
+        if "vorp" not in sent.content.decode():
+            break
+        page = read(sent.content.decode())
+    assert number == 4
 
 
 def test_a_first_word_is_asked_for_without_a_fragment(sentences: None, client: Client) -> None:
