@@ -65,9 +65,9 @@ def answer_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Sta
     strata = list(Stratum.objects.filter(stage__in=stages).order_by("pk").values_list("pk", "stage", "size"))
     planned = list(
         Slot.objects.filter(stage__in=stages)
-        .order_by()
         .values_list("stage", "role", "stratum", "inclusion_probability")
         .annotate(n=Count("pk"), replicates=Max("replicate"))
+        .order_by("stage", "role", "stratum", "inclusion_probability")
     )
     keys, shares, total = [], [], 0.0
     for stage in stages:
@@ -97,6 +97,8 @@ def _answers(study: Study, stages: Sequence[Stage], levels: Mapping[str, str]) -
         ),
         dtype=[*kind, ("item", "i8")],
     )
+    # In the order of their keys whatever the database gives them in: sums differ in the last digit by their order.
+    found = found[np.argsort(found["key"])]
     if not levels or not found.size:
         return found
     of_sitting, of_item = levels_in(stages)
