@@ -450,6 +450,7 @@ INSTALLED_APPS = [
     "survey.instruments.belief_update.apps.BeliefUpdateConfig",
     "survey.instruments.own_answers.apps.OwnAnswersConfig",
     "survey.instruments.preference.apps.PreferenceConfig",
+    "survey.instruments.cloze.apps.ClozeConfig",
     "frontend.apps.FrontendConfig",
 ]
 _brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)

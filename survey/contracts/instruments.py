@@ -687,6 +687,11 @@ class Instrument(ABC):
         """What booklets share out evenly, in addition to strata and roles; nothing by default."""
         return ()
 
+    def list_of(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
+        """The list that an item is on, where every booklet is to hold items of one list, as in a Latin square; None
+        where booklets may mix all items. Sampled slots alone follow it."""
+        return None
+
     @abstractmethod
     def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
         """Write the instrument's own rows for new items, in order."""

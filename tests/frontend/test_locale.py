@@ -18,6 +18,7 @@ APPS = (
     "survey/instruments/belief_update",
     "survey/instruments/own_answers",
     "survey/instruments/preference",
+    "survey/instruments/cloze",
     "survey",
 )
 # The admin and the commands are in English only.
