@@ -159,6 +159,11 @@ class Expecting(ABC):
     def events(self) -> Sequence[Event]:
         """What can be compared, the most important first. Reads no row."""
 
+    def obstacle(self, event: str) -> str:
+        """Why nothing can be compared by this event now, in a sentence that says what to do; empty if it seems that it
+        can. Asked before answers are read, so it must take only a quick query or two."""
+        return ""
+
     @abstractmethod
     def of(self, answers: "Sequence[Assignment]", weights: np.ndarray, *, event: str) -> Expectations:
         """What people answered and what readers say, for one of `events`.

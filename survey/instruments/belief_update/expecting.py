@@ -11,7 +11,8 @@ import numpy as np
 
 from survey.contracts.expectations import Event, Expectations, Expecting, Forecast, Items, Reader
 from survey.exceptions import StateRefused
-from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Study
+from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Slot, Study
+from survey.services.answers.counting import ESTIMATED
 
 from .label_reading import AT_ONCE
 from .labels import beliefs_of
@@ -50,6 +51,28 @@ class BeliefExpecting(Expecting):
             raise RuntimeError("belief_update: what people expect is read of a study, and there is none")
         return self._known
 
+    def obstacle(self, event: str) -> str:
+        if event == RIGHT.name:
+            graded = ModelAnswer.objects.graded().filter(question__bank=self._study.bank_id)
+            if self._only:
+                graded = graded.filter(language_model__name=self._only)
+            return "" if graded.exists() else self._no_model()
+        scored = Slot.objects.filter(stage__study=self._study, role__in=ESTIMATED, score__isnull=False)
+        return "" if scored.exists() else self._no_score()
+
+    def _no_model(self) -> str:
+        who = self._only or "no language model"
+        return (
+            f"{self._study.slug}: {who} has {'not ' if self._only else ''}answered questions of {self._study.bank}; "
+            "import_answers and collect_answers bring answers"
+        )
+
+    def _no_score(self) -> str:
+        return (
+            f"{self._study.slug}: no predictor scored items before people were asked about them; a stage after the "
+            "first one, planned with a predictor, has such scores"
+        )
+
     def of(self, answers: Sequence[Assignment], weights: np.ndarray, *, event: str) -> Expectations:
         return self._right(answers, weights) if event == RIGHT.name else self._changed(answers, weights)
 
@@ -60,10 +83,7 @@ class BeliefExpecting(Expecting):
             reader for model in self._models() if (reader := _reader(model, self._study, pairs, targets)) is not None
         ]
         if not readers:
-            raise StateRefused(
-                f"{self._study.slug}: no language model has answered its questions; import_answers and collect_answers "
-                "bring answers"
-            )
+            raise StateRefused(self._no_model())
         beliefs = [beliefs_of(answer) for answer in answers]
         stated = np.array([belief.posterior for belief in beliefs], dtype=np.float64) / 100
         before = np.array([belief.prior for belief in beliefs], dtype=np.float64) / 100
@@ -87,10 +107,7 @@ class BeliefExpecting(Expecting):
             if answer.slot.score is not None:
                 chance[place[answer.slot.item_id]] = min(max(answer.slot.score, 0.0), 1.0)
         if np.isnan(chance).all():
-            raise StateRefused(
-                f"{self._study.slug}: no predictor scored these items before people were asked; a stage after the "
-                "first one that is planned with a predictor has scores"
-            )
+            raise StateRefused(self._no_score())
         threshold = self._threshold
         changed = [bool(beliefs_of(answer).changed(threshold)) for answer in answers]
         return Expectations(
