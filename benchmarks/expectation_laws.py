@@ -1,12 +1,12 @@
 """Do the intervals of agreement, calibration and gaps cover? 2,000 simulated studies of each kind with a known truth.
 
-    python benchmarks/expectation_laws.py [--studies 2000] [--jobs 2] [--seed 1] [--only TEXT]
+    python benchmarks/expectation_laws.py [--studies 2000] [--jobs 2] [--only TEXT]
 
 A universe of 20,000 items in five parts. Every item has a mean of what all people would say, and models have a number
 for it that agrees with that mean in part; people differ in their mean too. Two kinds of events: people choose (0 or
-1), as in preferences and cloze, or they state a chance of what a model does, as in beliefs. Three designs: uniform; the core's
-epsilon-greedy by a score that says something of the item (epsilon 0.2, top quarter); and the core's proportional draw.
-A study draws 300 items and puts each to 4 people; a person answers 12 items.
+1), as in preferences and cloze, or they state a chance of what a model does, as in beliefs. Three designs: uniform; the
+core's epsilon-greedy by a score that says something of the item (epsilon 0.2, top quarter); and the core's proportional
+draw. A study draws 300 items and puts each to 4 people; a person answers 12 items.
 
 A figure passes if its 95 % interval covers the truth in 93 % to 97 % of the studies. `cover` of an item's gap is the
 mean over all items of the study. Truths that depend on how many answer an item (the correlation as measured, the score
