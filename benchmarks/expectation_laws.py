@@ -267,7 +267,7 @@ def row_of(event, title, name, values, truth):
         "mean": average,
         "cover": cover,
         "half_width": None if width != width else width,
-        "kept": LEAST - slack <= cover <= MOST + slack,
+        "kept": LEAST - slack <= round(cover, 3) <= MOST + slack,
     }
 
 

@@ -235,16 +235,12 @@ def _fisher(correlation: float, variance: float, degrees: float) -> Figure:
 
 
 def _ceiling(reliability: float, variance: float, degrees: float) -> Figure:
-    """The square root of the reliability, its interval on the scale of log-odds."""
+    """The square root of the reliability, and of the ends of its interval."""
+    found = interval(reliability, variance, degrees, within=(0.0, 1.0))
     value = math.sqrt(reliability)
-    if not 0 < reliability < 1 or not math.isfinite(variance) or variance <= 0:
+    if found.low is None or found.high is None:
         return Figure(value)
-    slope = 1 / (reliability * (1 - reliability))
-    turned = interval(math.log(reliability / (1 - reliability)), variance * slope**2, degrees)
-    if turned.low is None or turned.high is None:
-        return Figure(value)
-    low, high = (math.sqrt(1 / (1 + math.exp(-end))) for end in (turned.low, turned.high))
-    return Figure(value, low, high, math.sqrt(variance) / (2 * value))
+    return Figure(value, math.sqrt(found.low), math.sqrt(found.high), math.sqrt(variance) / (2 * value))
 
 
 def _ratio_to_root(

@@ -239,7 +239,7 @@ def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: b
         return Figure(value)
     # What a model does on an item is one event, however many people forecast it.
     size = kish(weight, item) if of_item else kish(weight)
-    return share_interval(value, variance, freedom(share, person, item), size)
+    return share_interval(value, variance, size)
 
 
 def _in_unit(found: Figure) -> Figure:

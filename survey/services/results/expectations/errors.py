@@ -20,6 +20,7 @@ Ints = NDArray[np.int64]
 
 FEWEST = 2  # people, and items, without which there is no interval
 LEVEL = 0.975
+Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def interval(value: float, variance: float, degrees: float, *, within: tuple[flo
     return Figure(value, low, high, error)
 
 
-def share_interval(share: float, variance: float, degrees: float, size: float) -> Figure:
+def share_interval(share: float, variance: float, size: float) -> Figure:
     """Wilson's interval of a share, by its effective number of answers: what its variance says, and `size` at most."""
     if not math.isfinite(share):
         return UNDEFINED
@@ -83,7 +84,7 @@ def share_interval(share: float, variance: float, degrees: float, size: float) -
         n = min(size, spread / variance)
     if not n > 1:
         return Figure(share)
-    z = bandit.student_t_quantile(LEVEL, degrees)
+    z = Z
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(spread / n + z * z / (4 * n * n))
     return Figure(share, max(0.0, middle - half), min(1.0, middle + half), math.sqrt(spread / n))

@@ -16,9 +16,8 @@ import numpy as np
 from survey.contracts.expectations import Expectations, Reader
 
 from .agreeing import ItemMeans, Rows, item_means, rows_of
-from .errors import UNDEFINED, Figure, Floats, freedom, interval, two_way_variance
+from .errors import UNDEFINED, Figure, Floats, Z, freedom, interval, two_way_variance
 
-Z = 1.959963984540054
 FEWEST = 3  # items, to draw them towards something
 FEWEST_OF_PART = 10  # items, and people, of a part, below which its gap has no interval
 
@@ -117,11 +116,10 @@ def _typical(rows: Rows, means: ItemMeans) -> Figure:
     change = 2 * gap[rows.item] * means.mean_change - means.noise_change
     added = part * (own * (square[rows.item] - value) + change)
     degrees = freedom(part * own, rows.person, rows.item)
-    root = math.sqrt(value)
-    found = interval(root, two_way_variance(added, rows.person, rows.item) / (4 * value), degrees)
+    found = interval(value, two_way_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
     if found.low is None or found.high is None:
-        return found
-    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
+        return Figure(math.sqrt(value))
+    return Figure(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
 
 
 def _items(rows: Rows, means: ItemMeans) -> list[ItemGap]:
