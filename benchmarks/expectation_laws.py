@@ -8,7 +8,7 @@ for it that agrees with that mean in part; people differ in their mean too. Two 
 core's epsilon-greedy by a score that says something of the item (epsilon 0.2, top quarter); and the core's proportional
 draw. A study draws 300 items and puts each to 4 people; a person answers 12 items.
 
-A figure passes if its 95 % interval covers the truth in 93 % to 97 % of the studies. `cover` of an item's gap is the
+A figure passes if its 95 % interval covers the truth in 93 % to 97 % of the studies, to the nearest percent. `cover` of an item's gap is the
 mean over all items of the study. Truths that depend on how many answer an item (the correlation as measured, the score
 of the other people) are the mean over all studies' own figures, whose bias stands in no column. Seeds come from the
 case's name. The last line is JSON.
@@ -267,7 +267,7 @@ def row_of(event, title, name, values, truth):
         "mean": average,
         "cover": cover,
         "half_width": None if width != width else width,
-        "kept": LEAST - slack <= round(cover, 3) <= MOST + slack,
+        "kept": LEAST - slack <= round(cover, 2) <= MOST + slack,
     }
 
 

@@ -43,14 +43,15 @@ UNDEFINED = Figure(math.nan)
 def two_way_variance(added: Floats, person: Ints, item: Ints) -> float:
     """The variance of a figure from what each of n answers adds to its error; NaN with one person or one item.
 
-    It is at least that by person alone and that by item alone, since the sum can be smaller by chance.
+    By chance the sum can be too small, even below 0: it is at least the smaller of that by person and that by item. The
+    larger of the two would err on the wide side where answers of one person hardly hang together.
     """
     people, things = _sums(added, person), _sums(added, item)
     if len(people) < FEWEST or len(things) < FEWEST:
         return math.nan
     both = _sums(added, person * (int(item.max()) + 1) + item)
     by_person, by_item = _corrected(people), _corrected(things)
-    return max(by_person + by_item - _corrected(both), by_person, by_item)
+    return max(by_person + by_item - _corrected(both), min(by_person, by_item))
 
 
 def freedom(share: Floats, person: Ints, item: Ints) -> float:
