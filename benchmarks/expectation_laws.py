@@ -8,10 +8,10 @@ for it that agrees with that mean in part; people differ in their mean too. Two 
 core's epsilon-greedy by a score that says something of the item (epsilon 0.2, top quarter); and the core's proportional
 draw. A study draws 300 items and puts each to 4 people; a person answers 12 items.
 
-A figure passes if its 95 % interval covers the truth in 93 % to 97 % of the studies, to the nearest percent. `cover` of an item's gap is the
-mean over all items of the study. Truths that depend on how many answer an item (the correlation as measured, the score
-of the other people) are the mean over all studies' own figures, whose bias stands in no column. Seeds come from the
-case's name. The last line is JSON.
+A figure passes if its 95 % interval covers the truth in 93 % to 97 % of the studies, to the nearest percent. `cover` of
+an item's gap is the mean over all items of the study. Truths that depend on how many answer an item (the correlation as
+measured, the score of the other people) are the mean over all studies' own figures. Seeds come from the case's name.
+The last line is JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 import bandit
-from survey.contracts.expectations import Event, Expectations, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 from survey.services.results.expectations.calibrating import calibrations
 from survey.services.results.expectations.parting import gaps
@@ -85,7 +85,8 @@ class World:
 
 
 EVENTS = {
-    forecast: Event("event", "an event", "people", "the model", people_forecast=forecast) for forecast in (False, True)
+    forecast: ComparedEvent("event", "an event", "people", "the model", people_forecast=forecast)
+    for forecast in (False, True)
 }
 
 
@@ -123,7 +124,7 @@ def study(world: World, design: bandit.Design, rng: np.random.Generator) -> Expe
         person=person[kept],
         weight=weight[kept],
         value=value[kept],
-        readers=(Reader("model", "model", world.model[places]),),
+        readers=(ItemReader("model", "model", world.model[places]),),
     )
 
 

@@ -45,7 +45,7 @@ import numpy as np
 
 import bandit
 from bandit.fragility import fit_bradley_terry
-from survey.contracts.expectations import Event, Expectations, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 
 STAGES, PER_PERSON = 4, 10
@@ -201,13 +201,13 @@ class Cloze:
     def figures(self, asked: Asked, weight: np.ndarray, mean: Interval) -> dict[str, Interval]:
         places, item = np.unique(asked.item, return_inverse=True)
         found = Expectations(
-            event=Event("word", "", "", ""),
+            event=ComparedEvent("word", "", "", ""),
             items=Items([str(place) for place in places]),
             item=item.reshape(-1),
             person=asked.person,
             weight=weight,
             value=asked.value,
-            readers=(Reader("GPT-2", "model", self.model[places]),),
+            readers=(ItemReader("GPT-2", "model", self.model[places]),),
         )
         line = agreement(found, found.readers[0])
         low, high = line.corrected.low, line.corrected.high

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from survey.contracts.expectations import Event, Expectations, Expecting, Forecast, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, Forecast, ItemReader, Items
 from survey.exceptions import StateRefused
 from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.answers.counting import ESTIMATED
@@ -18,14 +18,14 @@ from .label_reading import AT_ONCE
 from .labels import beliefs_of
 from .models import Pair
 
-RIGHT = Event(
+RIGHT = ComparedEvent(
     name="right",
     title="the language model is right on the target question",
     human="the stated belief after the evidence",
     machine="what the model really did",
     people_forecast=True,
 )
-CHANGED = Event(
+CHANGED = ComparedEvent(
     name="changed",
     title="the next person’s belief changes",
     human="whether a person’s belief changed",
@@ -123,7 +123,7 @@ class BeliefExpecting(Expecting):
             person=_people(answers),
             weight=weights,
             value=np.array(changed, dtype=np.float64),
-            readers=(Reader("the study’s predictor", "predictor", chance),),
+            readers=(ItemReader("the study’s predictor", "predictor", chance),),
         )
 
     def _models(self) -> list[LanguageModel]:
@@ -131,7 +131,7 @@ class BeliefExpecting(Expecting):
         return [model for model in known if not self._only or model.name == self._only]
 
 
-def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: np.ndarray) -> Reader | None:
+def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: np.ndarray) -> ItemReader | None:
     """The model's part; None where it has no answer that bears on a belief."""
     right = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
     chance = np.array([right.get(int(key), np.nan) for key in targets])
@@ -139,7 +139,7 @@ def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: 
     outcome = np.array([bool(pair.outcome) for pair in pairs])
     counts = np.nan_to_num(np.where(outcome, seen, 1 - seen))
     asked = np.array([pair.target_id in right for pair in pairs])
-    return Reader(model.name, "model", chance, counts=counts) if (asked & (counts > 0)).any() else None
+    return ItemReader(model.name, "model", chance, counts=counts) if (asked & (counts > 0)).any() else None
 
 
 def _people(answers: Sequence[Assignment]) -> np.ndarray:

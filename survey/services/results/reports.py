@@ -111,7 +111,7 @@ CORE = (
                 CALIBRATION,
                 "Calibration",
                 "People, models, judges and predictors on one scale: log score in bits, reliability.",
-                "calibration_report.CalibrationReport",
+                "calibration_report.ChancesReport",
             ),
             (
                 GAPS,

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from survey.contracts.expectations import Event, Expectations, Forecast, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 from survey.services.results.expectations.calibrating import ALL, OTHERS, calibrations
-from survey.services.results.expectations.charts import Row, forest
-from survey.services.results.expectations.errors import Figure, two_way_variance
+from survey.services.results.expectations.charts import ForestRow, forest
+from survey.services.results.expectations.errors import Bounded, two_way_variance
 from survey.services.results.expectations.parting import gaps
 
-CHOICE = Event("choice", "a person chooses A", "the choice", "the chance of A")
-BELIEF = Event("right", "the model is right", "the belief", "what it did", people_forecast=True)
+CHOICE = ComparedEvent("choice", "a person chooses A", "the choice", "the chance of A")
+BELIEF = ComparedEvent("right", "the model is right", "the belief", "what it did", people_forecast=True)
 
 
 def given(item, person, value, chance, *, event=CHOICE, weight=None, **more):
@@ -27,7 +27,7 @@ def given(item, person, value, chance, *, event=CHOICE, weight=None, **more):
         person=np.array(person),
         weight=np.ones(len(item)) if weight is None else np.array(weight, dtype=float),
         value=np.array(value, dtype=float),
-        readers=(Reader("model", "model", np.array(chance, dtype=float)),),
+        readers=(ItemReader("model", "model", np.array(chance, dtype=float)),),
         **more,
     )
 
@@ -90,8 +90,8 @@ def test_two_people_and_the_reader_are_compared_on_the_same_choice():
     [
         ({"person": np.zeros(300, dtype=int)}, "one person answered"),
         ({"value": np.ones(300)}, "the same mean"),
-        ({"readers": (Reader("model", "model", np.full(60, 0.5)),)}, "says the same of all items"),
-        ({"readers": (Reader("model", "model", np.r_[0.1, 0.9, np.full(58, np.nan)]),)}, "2 items have answers"),
+        ({"readers": (ItemReader("model", "model", np.full(60, 0.5)),)}, "says the same of all items"),
+        ({"readers": (ItemReader("model", "model", np.r_[0.1, 0.9, np.full(58, np.nan)]),)}, "2 items have answers"),
     ],
 )
 def test_a_sentence_stands_where_there_is_no_figure(changed, why):
@@ -147,7 +147,7 @@ def test_beliefs_are_scored_by_what_each_model_did_and_share_their_weight():
         [0, 0, 1, 1], [1, 2, 1, 2], [0.9, 0.8, 0.3, 0.5], [1.0, 0.0], event=BELIEF,
         forecasts=(Forecast("before", np.full(4, 0.5)),),
     )  # fmt: skip
-    other = Reader("other", "model", np.array([1.0, np.nan]), counts=np.array([1.0, 0.0, 1.0, 1.0]))
+    other = ItemReader("other", "model", np.array([1.0, np.nan]), counts=np.array([1.0, 0.0, 1.0, 1.0]))
     found = replace(found, readers=(*found.readers, other))
     lines = {(one.forecaster, one.about): one for one in calibrations(found, floor=0.01)}
     assert lines["people", "model"].bits.value == pytest.approx(
@@ -213,7 +213,7 @@ def test_without_two_answers_to_an_item_gaps_are_as_measured():
 
 
 def test_a_reader_of_other_items_has_no_gaps():
-    found = replace(crossed()[0], readers=(Reader("model", "model", np.full(60, np.nan)),))
+    found = replace(crossed()[0], readers=(ItemReader("model", "model", np.full(60, np.nan)),))
     assert "no answer is about an item" in gaps(found, found.readers[0]).why
 
 
@@ -229,7 +229,7 @@ def test_intervals_cover_a_known_truth():
 
 
 def test_a_figure_draws_what_is_defined_and_escapes_names():
-    rows = [Row("a < b", [Figure(0.5, 0.4, 0.6)]), Row("left out", [Figure(math.nan)])]
+    rows = [ForestRow("a < b", [Bounded(0.5, 0.4, 0.6)]), ForestRow("left out", [Bounded(math.nan)])]
     text = forest(name="one", title="Gaps & more", axis="points", series=("gap",), rows=rows, mark_at=0.0)
     assert "a &lt; b" in text
     assert "left out" not in text

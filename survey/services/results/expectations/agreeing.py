@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from survey.contracts.expectations import Expectations, Reader
+from survey.contracts.expectations import Expectations, ItemReader
 
-from .errors import LEVEL, UNDEFINED, Figure, Floats, Ints, freedom, interval, mean, two_way_variance
+from .errors import LEVEL, UNDEFINED, Bounded, Floats, Ints, freedom, interval, mean, two_way_variance
 
 FEWEST_ITEMS = 3
 MOST = 0.999999  # a correlation beyond which Fisher's transformation says nothing
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ReaderAgreement:
     """One reader and people.
 
     answers, items, people: how many count. several: items that two people or more answered.
@@ -41,16 +41,16 @@ class Agreement:
     items: int
     people: int
     several: int
-    correlation: Figure = UNDEFINED
-    ceiling: Figure = UNDEFINED
-    corrected: Figure = UNDEFINED
-    same: Figure = UNDEFINED
-    two_people: Figure = UNDEFINED
+    correlation: Bounded = UNDEFINED
+    ceiling: Bounded = UNDEFINED
+    corrected: Bounded = UNDEFINED
+    same: Bounded = UNDEFINED
+    two_people: Bounded = UNDEFINED
     why: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ReaderRows:
     """The n answers about one reader, on k items that each have one or more: place of the item, person, weight, value,
     and the reader's number of each item (k,)."""
 
@@ -64,12 +64,12 @@ class Rows:
     kept: NDArray[np.bool_]
 
 
-def rows_of(found: Expectations, reader: Reader) -> Rows:
+def rows_of(found: Expectations, reader: ItemReader) -> ReaderRows:
     """The answers that are about the reader, to items of which it says something."""
     counts = np.ones(len(found.value)) if reader.counts is None else np.nan_to_num(reader.counts)
     kept = (counts > 0) & np.isfinite(reader.chance[found.item])
     places, item = np.unique(found.item[kept], return_inverse=True)
-    return Rows(
+    return ReaderRows(
         item=item.reshape(-1).astype(np.int64),
         person=found.person[kept].astype(np.int64),
         weight=(found.weight * counts)[kept],
@@ -97,7 +97,7 @@ class ItemMeans:
     noise_change: Floats
 
 
-def item_means(rows: Rows) -> ItemMeans:
+def item_means(rows: ReaderRows) -> ItemMeans:
     """The means of people's answers by item. An item with one answer has the noise of the other items' answers."""
     k = len(rows.chance)
     c = rows.weight
@@ -133,19 +133,22 @@ def item_means(rows: Rows) -> ItemMeans:
     )
 
 
-def agreement(found: Expectations, reader: Reader) -> Agreement:
+def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     """Agreement of people with one reader, with 95 % intervals by person and item."""
     rows = rows_of(found, reader)
     n, k = len(rows.value), len(rows.chance)
     people = len(np.unique(rows.person))
     several = int((np.bincount(rows.item, minlength=k) > 1).sum()) if n else 0
-    start = Agreement(reader.name, reader.kind, n, k, people, several)
+    start = ReaderAgreement(reader.name, reader.kind, n, k, people, several)
     if not found.event.people_forecast and n:
         start = replace(start, same=_same(rows), two_people=_two_people(rows))
 
     def told(
-        why: str, raw: Figure = UNDEFINED, ceiling: Figure = UNDEFINED, corrected: Figure = UNDEFINED
-    ) -> Agreement:
+        why: str,
+        raw: Bounded = UNDEFINED,
+        ceiling: Bounded = UNDEFINED,
+        corrected: Bounded = UNDEFINED,
+    ) -> ReaderAgreement:
         return replace(start, why=why, correlation=raw, ceiling=ceiling, corrected=corrected)
 
     if k < FEWEST_ITEMS:
@@ -173,13 +176,13 @@ def agreement(found: Expectations, reader: Reader) -> Agreement:
     d_raw = d_both / scale - correlation * (d_between / (2 * between) + d_across / (2 * across))
     raw = _fisher(correlation, two_way_variance(d_raw, rows.person, rows.item), degrees)
     if people < 2:
-        return told("one person answered: nothing is known of how people differ", Figure(correlation))
+        return told("one person answered: nothing is known of how people differ", Bounded(correlation))
     if not several:
         return told("no item was answered by two people, so that their noise, and a ceiling, are not known", raw)
     noise = float(share @ means.noise)
     true = between - noise
     if noise <= 1e-12:
-        return told("all people say the same of each item: their noise is 0 and the ceiling 1", raw, Figure(1.0), raw)
+        return told("all people say the same of each item: their noise is 0 and the ceiling 1", raw, Bounded(1.0), raw)
     if true <= 1e-12:
         return told("items differ by no more than people do by chance: there is no ceiling to measure by", raw)
     d_noise = part * (own * (means.noise[rows.item] - noise) + means.noise_change)
@@ -193,16 +196,16 @@ def agreement(found: Expectations, reader: Reader) -> Agreement:
     why = ""
     if abs(corrected) > 1:
         why = "the corrected correlation came out beyond 1 by chance and is shown as 1"
-    return told(why, raw, ceiling, _clipped(Figure(corrected, *ends)))
+    return told(why, raw, ceiling, _clipped(Bounded(corrected, *ends)))
 
 
-def _same(rows: Rows) -> Figure:
+def _same(rows: ReaderRows) -> Bounded:
     """How often an answer is the one that the reader holds for more likely; a tie on either side counts half."""
     held = np.where(rows.chance > 0.5, 1.0, np.where(rows.chance < 0.5, 0.0, 0.5))[rows.item]
     return _share(mean(1 - np.abs(rows.value - held), rows.weight, rows.person, rows.item))
 
 
-def _two_people(rows: Rows) -> Figure:
+def _two_people(rows: ReaderRows) -> Bounded:
     """How often two people give the same answer to an item, among items with two answers or more."""
     k = len(rows.chance)
     n = np.bincount(rows.item, minlength=k)
@@ -217,34 +220,34 @@ def _two_people(rows: Rows) -> Figure:
     return _share(mean(like, rows.weight[enough], rows.person[enough], rows.item[enough]))
 
 
-def _share(found: Figure) -> Figure:
+def _share(found: Bounded) -> Bounded:
     if found.low is None or found.high is None:
         return found
-    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
+    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
 
 
-def _fisher(correlation: float, variance: float, degrees: float) -> Figure:
+def _fisher(correlation: float, variance: float, degrees: float) -> Bounded:
     """By Fisher's transformation, in which the error does not depend on the correlation."""
     if not abs(correlation) < MOST or not math.isfinite(variance) or variance <= 0:
-        return Figure(correlation)
+        return Bounded(correlation)
     slope = 1 / (1 - correlation**2)
     turned = interval(math.atanh(correlation), variance * slope**2, degrees)
     if turned.low is None or turned.high is None:
-        return Figure(correlation)
-    return Figure(correlation, math.tanh(turned.low), math.tanh(turned.high), math.sqrt(variance))
+        return Bounded(correlation)
+    return Bounded(correlation, math.tanh(turned.low), math.tanh(turned.high), math.sqrt(variance))
 
 
-def _ceiling(reliability: float, variance: float, degrees: float) -> Figure:
+def _ceiling(reliability: float, variance: float, degrees: float) -> Bounded:
     """The square root of the reliability, and of the ends of its interval."""
     found = interval(reliability, variance, degrees, within=(0.0, 1.0))
     value = math.sqrt(reliability)
     if found.low is None or found.high is None:
-        return Figure(value)
-    return Figure(value, math.sqrt(found.low), math.sqrt(found.high), math.sqrt(variance) / (2 * value))
+        return Bounded(value)
+    return Bounded(value, math.sqrt(found.low), math.sqrt(found.high), math.sqrt(variance) / (2 * value))
 
 
 def _ratio_to_root(
-    top: float, below: float, d_top: Floats, d_below: Floats, rows: Rows, degrees: float
+    top: float, below: float, d_top: Floats, d_below: Floats, rows: ReaderRows, degrees: float
 ) -> tuple[float | None, float | None]:
     """The interval of top / root of below, by the values that a test does not refuse (Fieller, "Some problems in
     interval estimation", 1954), with the root to first order. It is wider on the side where `below` could be small."""
@@ -263,8 +266,8 @@ def _ratio_to_root(
     return (b - math.sqrt(under)) / a, (b + math.sqrt(under)) / a
 
 
-def _clipped(found: Figure) -> Figure:
+def _clipped(found: Bounded) -> Bounded:
     value = min(1.0, max(-1.0, found.value))
     if found.low is None or found.high is None:
-        return Figure(value)
-    return Figure(value, max(-1.0, found.low), min(1.0, found.high), found.error)
+        return Bounded(value)
+    return Bounded(value, max(-1.0, found.low), min(1.0, found.high), found.error)

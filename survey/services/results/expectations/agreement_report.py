@@ -6,8 +6,8 @@ from survey.contracts.reports import Findings, Given, Layout, Picture, Report, T
 from survey.contracts.tables import Column
 from survey.models import Study
 
-from .agreeing import Agreement, agreement
-from .charts import Row, forest
+from .agreeing import ReaderAgreement, agreement
+from .charts import ForestRow, forest
 from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
 from .reading import read
 
@@ -56,13 +56,13 @@ class AgreementReport(Report):
         )
 
 
-def _row(event: str, one: Agreement) -> list[Any]:
+def _row(event: str, one: ReaderAgreement) -> list[Any]:
     facts: list[Any] = [event, one.reader, one.kind, one.items, one.several, one.answers, one.people]
     figures = (one.correlation, one.ceiling, one.corrected, one.same, one.two_people)
     return [*facts, *(cell for figure in figures for cell in cells(figure)), one.why]
 
 
-def _table(lines: list[tuple[str, Agreement]]) -> Table:
+def _table(lines: list[tuple[str, ReaderAgreement]]) -> Table:
     events = list(dict.fromkeys(event for event, _one in lines))
     return Table(
         "agreement",
@@ -74,7 +74,7 @@ def _table(lines: list[tuple[str, Agreement]]) -> Table:
     )
 
 
-def _layout(event: str, lines: list[Agreement], titled: bool) -> Layout:
+def _layout(event: str, lines: list[ReaderAgreement], titled: bool) -> Layout:
     choices = any(one.same.is_defined for one in lines)
     header = ["reader", "agreement", "ceiling", "corrected", *(["same answer", "two people"] if choices else [])]
     rows = []
@@ -86,10 +86,10 @@ def _layout(event: str, lines: list[Agreement], titled: bool) -> Layout:
     return Layout([*header, "items (by 2 people)", "people"], rows, title=f"Agreement: {event}" if titled else "")
 
 
-def _picture(event: str, lines: list[Agreement]) -> Picture | None:
+def _picture(event: str, lines: list[ReaderAgreement]) -> Picture | None:
     if not any(one.correlation.is_defined for one in lines):
         return None
-    rows = [Row(one.reader, (one.correlation, one.corrected, one.ceiling)) for one in lines]
+    rows = [ForestRow(one.reader, (one.correlation, one.corrected, one.ceiling)) for one in lines]
     return picture(
         f"agreement_{event}",
         f"Agreement with people: {event}",

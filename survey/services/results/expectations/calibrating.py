@@ -14,9 +14,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from predictors.evaluation.curves import rows_by_rank
-from survey.contracts.expectations import Expectations, Reader
+from survey.contracts.expectations import Expectations, ItemReader
 
-from .errors import UNDEFINED, Figure, Floats, Ints, freedom, interval, kish, mean, share_interval, two_way_variance
+from .errors import (
+    UNDEFINED,
+    Bounded,
+    Floats,
+    Ints,
+    freedom,
+    interval,
+    kish,
+    mean,
+    share_interval,
+    two_way_variance,
+)
 
 LN2 = math.log(2)
 OTHERS = "the other people"
@@ -26,16 +37,16 @@ PSEUDO = 1.0  # answers at the mean of all that the others' share is smoothed wi
 
 
 @dataclass(frozen=True)
-class Bin:
+class ReliabilityBin:
     """Answers whose event got about the same chance: the mean of the chances, and how often the event happened."""
 
     answers: int
     chance: float
-    happened: Figure
+    happened: Bounded
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ForecasterCalibration:
     """One forecaster.
 
     about: whose doing was forecast, where people forecast; else empty. bits: the log score with chances kept from
@@ -51,21 +62,21 @@ class Calibration:
     answers: int
     items: int
     people: int
-    bits: Figure = UNDEFINED
-    saved: Figure = UNDEFINED
+    bits: Bounded = UNDEFINED
+    saved: Bounded = UNDEFINED
     stated: float = math.nan
     infinite: float = math.nan
-    chance: Figure = UNDEFINED
-    happened: Figure = UNDEFINED
-    bias: Figure = UNDEFINED
-    bins: tuple[Bin, ...] = ()
+    chance: Bounded = UNDEFINED
+    happened: Bounded = UNDEFINED
+    bias: Bounded = UNDEFINED
+    bins: tuple[ReliabilityBin, ...] = ()
     why: str = ""
 
     @property
-    def perplexity(self) -> Figure:
+    def perplexity(self) -> Bounded:
         """2 to the bits: as good as certain among so many equally likely outcomes."""
         ends = [None if end is None else 2.0**end for end in (self.bits.low, self.bits.high)]
-        return Figure(2.0**self.bits.value, *ends) if self.bits.is_defined else UNDEFINED
+        return Bounded(2.0**self.bits.value, *ends) if self.bits.is_defined else UNDEFINED
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +95,7 @@ class Forecasts:
     given: Floats | None
 
 
-def calibrations(found: Expectations, *, floor: float, bins: int = 10) -> list[Calibration]:
+def calibrations(found: Expectations, *, floor: float, bins: int = 10) -> list[ForecasterCalibration]:
     """Every forecaster of the event, people first."""
     return [calibration(one, floor=floor, bins=bins) for one in forecasts_of(found)]
 
@@ -113,7 +124,7 @@ def forecasts_of(found: Expectations) -> Iterator[Forecasts]:
             )
 
 
-def _about(found: Expectations, reader: Reader) -> tuple[Ints, Floats, Floats]:
+def _about(found: Expectations, reader: ItemReader) -> tuple[Ints, Floats, Floats]:
     """The answers about a reader: their places, what it did, and how far each is about it."""
     counts = np.ones(len(found.value)) if reader.counts is None else np.nan_to_num(reader.counts)
     row = np.flatnonzero((counts > 0) & np.isfinite(reader.chance[found.item]))
@@ -172,7 +183,7 @@ def _kept(
     )
 
 
-def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> Calibration:
+def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> ForecasterCalibration:
     """The log score, bias and reliability of one forecaster, with 95 % intervals by person and item.
 
     Args:
@@ -180,7 +191,7 @@ def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> Calibration:
     """
     n, person, item, weight = len(one.weight), one.person, one.item, one.weight
 
-    start = Calibration(one.forecaster, one.kind, one.about, n, len(np.unique(item)), len(np.unique(person)))
+    start = ForecasterCalibration(one.forecaster, one.kind, one.about, n, len(np.unique(item)), len(np.unique(person)))
     if not n:
         return replace(start, why="no answer has a forecast of it: nobody else answered these items")
     why = "" if len(np.unique(person)) > 1 else "one person answered: there is no interval"
@@ -218,7 +229,7 @@ def _bits(chance: Floats, happened: Floats) -> Floats:
     return found
 
 
-def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints, item: Ints) -> Figure:
+def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints, item: Ints) -> Bounded:
     """The entropy of the mean less the mean cost: what the best constant chance would have cost more."""
     if not 0 < average < 1:
         return UNDEFINED
@@ -230,25 +241,25 @@ def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints
     return interval(value, two_way_variance(added, person, item), freedom(share, person, item))
 
 
-def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: bool) -> Figure:
+def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: bool) -> Bounded:
     """How often it happened, with Wilson's interval by the effective number of answers."""
     share = weight / weight.sum()
     value = float(share @ y)
     variance = two_way_variance(share * (y - value), person, item)
     if not math.isfinite(variance):
-        return Figure(value)
+        return Bounded(value)
     # What a model does on an item is one event, however many people forecast it.
     size = kish(weight, item) if of_item else kish(weight)
     return share_interval(value, variance, size)
 
 
-def _in_unit(found: Figure) -> Figure:
+def _in_unit(found: Bounded) -> Bounded:
     if found.low is None or found.high is None:
         return found
-    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
+    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
 
 
-def _bins(one: Forecasts, count: int) -> Iterator[Bin]:
+def _bins(one: Forecasts, count: int) -> Iterator[ReliabilityBin]:
     """At most `count` sets of answers of about equal weight, by rising chance; equal chances stay together."""
     if one.chance is None or one.happened is None:
         return
@@ -256,4 +267,4 @@ def _bins(one: Forecasts, count: int) -> Iterator[Bin]:
         weight = one.weight[rows]
         person, item = one.person[rows], one.item[rows]
         happened = _of_share(one.happened[rows], weight, person, item, of_item=bool(one.about))
-        yield Bin(len(rows), float(np.average(one.chance[rows], weights=weight)), happened)
+        yield ReliabilityBin(len(rows), float(np.average(one.chance[rows], weights=weight)), happened)

@@ -10,10 +10,10 @@ from survey.contracts.tables import Column
 from survey.models import Study
 from survey.services.results.line_chart import Axes, Line, line_chart
 
-from .calibrating import ALL, Calibration, calibrations
-from .charts import Row, forest
+from .calibrating import ALL, ForecasterCalibration, calibrations
+from .charts import ForestRow, forest
 from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
-from .errors import Figure
+from .errors import Bounded
 from .reading import read
 
 MOST_LINES = 6
@@ -50,7 +50,7 @@ NOTE = (
 )
 
 
-class CalibrationReport(Report):
+class ChancesReport(Report):
     """Log score, bias and reliability of everybody who gave chances."""
 
     arguments = (
@@ -81,11 +81,11 @@ class CalibrationReport(Report):
         )
 
 
-def _name(one: Calibration) -> str:
+def _name(one: ForecasterCalibration) -> str:
     return f"{one.forecaster}, about {one.about}" if one.about else one.forecaster
 
 
-def _row(event: str, one: Calibration) -> list[Any]:
+def _row(event: str, one: ForecasterCalibration) -> list[Any]:
     return [
         *(event, one.forecaster, one.kind, one.about, one.answers, one.items, one.people),
         *cells(one.bits),
@@ -99,7 +99,7 @@ def _row(event: str, one: Calibration) -> list[Any]:
     ]
 
 
-def _table(by_event: dict[str, list[Calibration]], floor: float) -> Table:
+def _table(by_event: dict[str, list[ForecasterCalibration]], floor: float) -> Table:
     return Table(
         "calibration",
         "Calibration",
@@ -110,7 +110,7 @@ def _table(by_event: dict[str, list[Calibration]], floor: float) -> Table:
     )
 
 
-def _layout(event: str, lines: list[Calibration], floor: float, titled: bool) -> Layout:
+def _layout(event: str, lines: list[ForecasterCalibration], floor: float, titled: bool) -> Layout:
     header = ["who", "bits", "saved", "as stated", "chance 0", "bias", "answers", "people"]
     rows = [
         [
@@ -132,7 +132,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if math.isfinite(share) else "-"
 
 
-def _bins(by_event: dict[str, list[Calibration]]) -> list[list[Any]]:
+def _bins(by_event: dict[str, list[ForecasterCalibration]]) -> list[list[Any]]:
     return [
         [event, one.forecaster, one.about, place, part.answers, part.chance, *cells(part.happened)]
         for event, several in by_event.items()
@@ -141,7 +141,7 @@ def _bins(by_event: dict[str, list[Calibration]]) -> list[list[Any]]:
     ]
 
 
-def _reliability(by_event: dict[str, list[Calibration]]) -> Table:
+def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
     lines = [(event, one) for event, several in by_event.items() for one in several if one.bins]
     shown = [(event, one) for event, one in lines if one.about in ("", ALL)] or lines[:MOST_LINES]
     return Table(
@@ -164,12 +164,12 @@ def _reliability(by_event: dict[str, list[Calibration]]) -> Table:
     )
 
 
-def _pictures(event: str, lines: list[Calibration]) -> list[Picture]:
+def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
     scored = [one for one in lines if one.bits.is_defined]
     binned = [one for one in lines if one.bins and one.about in ("", ALL)] or [one for one in lines if one.bins]
     found = []
     if scored:
-        rows = [Row(_name(one), (one.bits,)) for one in scored]
+        rows = [ForestRow(_name(one), (one.bits,)) for one in scored]
         found.append(
             picture(
                 f"bits_{event}",
@@ -216,5 +216,5 @@ def _pictures(event: str, lines: list[Calibration]) -> list[Picture]:
     return found
 
 
-def _ends(figure: Figure) -> tuple[float, float]:
+def _ends(figure: Bounded) -> tuple[float, float]:
     return (figure.low, figure.high) if figure.low is not None and figure.high is not None else (math.nan, math.nan)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from .errors import Figure
+from .errors import Bounded
 
 WIDTH, LEFT, RIGHT, TOP, ROW, BOTTOM = 640, 210, 24, 56, 26, 52
 LONGEST = 30
@@ -15,11 +15,11 @@ MARKS = ("M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z", "M-4.5,-4.5h9v9h-9z", "M0,-6L6
 
 
 @dataclass(frozen=True)
-class Row:
+class ForestRow:
     """One line: its name, and a figure of each series; undefined ones are left out."""
 
     name: str
-    figures: Sequence[Figure]
+    figures: Sequence[Bounded]
 
 
 def forest(
@@ -28,7 +28,7 @@ def forest(
     title: str,
     axis: str,
     series: Sequence[str],
-    rows: Sequence[Row],
+    rows: Sequence[ForestRow],
     mark_at: float | None = None,
     limits: tuple[float, float] | None = None,
 ) -> str:
@@ -96,7 +96,7 @@ def forest(
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _mark(figure: Figure, across: Callable[[float], float], y: float, place: int) -> list[str]:
+def _mark(figure: Bounded, across: Callable[[float], float], y: float, place: int) -> list[str]:
     found = [f'<g stroke="{COLOURS[place]}" fill="{COLOURS[place]}">']
     if figure.low is not None and figure.high is not None:
         found.append(f'<path d="M{across(figure.low):.1f},{y:.1f}H{across(figure.high):.1f}" stroke-width="2"/>')

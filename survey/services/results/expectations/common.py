@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from survey.contracts.expectations import Event
+from survey.contracts.expectations import ComparedEvent
 from survey.contracts.reports import Argument, Given, Picture
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.results.reports import CONDITION
 
-from .errors import Figure
+from .errors import Bounded
 from .reading import Asked, events_of
 
 NOTHING = "–"
@@ -58,7 +58,7 @@ def _day(name: str, text: str) -> date:
         raise HunchError(f"{name}: {text!r} is not a day such as 2024-05-31") from exc
 
 
-def with_interval(figure: Figure, *, digits: int = 2, percent: bool = False) -> str:
+def with_interval(figure: Bounded, *, digits: int = 2, percent: bool = False) -> str:
     """0.71 [0.60, 0.79], or 71 % [60, 79]; a dash where there is none."""
     if not figure.is_defined:
         return NOTHING
@@ -74,7 +74,7 @@ def _signless(value: float, digits: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def cells(figure: Figure) -> list[float | None]:
+def cells(figure: Bounded) -> list[float | None]:
     """Value, low and high for a file; None where there is none."""
     return [figure.value if math.isfinite(figure.value) else None, figure.low, figure.high]
 
@@ -88,7 +88,7 @@ def columns_of(name: str, kind: str, meaning: str) -> tuple[Column, ...]:
     )
 
 
-def in_words(events: Sequence[Event]) -> list[str]:
+def in_words(events: Sequence[ComparedEvent]) -> list[str]:
     """A sentence an event: what is compared."""
     return [
         f"{event.name}: {event.title}. Compared are {event.human}, and {event.machine}."

@@ -24,7 +24,7 @@ Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
-class Figure:
+class Bounded:
     """A figure with its 95 % interval; NaN where it is not defined, and `low`, `high` None where no interval is."""
 
     value: float
@@ -37,7 +37,7 @@ class Figure:
         return math.isfinite(self.value)
 
 
-UNDEFINED = Figure(math.nan)
+UNDEFINED = Bounded(math.nan)
 
 
 def two_way_variance(added: Floats, person: Ints, item: Ints) -> float:
@@ -62,19 +62,19 @@ def freedom(share: Floats, person: Ints, item: Ints) -> float:
     return max(min(_effective(_sums(share, person)), _effective(_sums(share, item))) - 1, 1.0)
 
 
-def interval(value: float, variance: float, degrees: float, *, within: tuple[float, float] | None = None) -> Figure:
+def interval(value: float, variance: float, degrees: float, *, within: tuple[float, float] | None = None) -> Bounded:
     """The figure with Student's interval, cut to `within`; without one where the variance is not known or is 0."""
     if not math.isfinite(value) or not math.isfinite(variance) or variance <= 0:
-        return Figure(value)
+        return Bounded(value)
     error = math.sqrt(variance)
     half = bandit.student_t_quantile(LEVEL, degrees) * error
     low, high = value - half, value + half
     if within is not None:
         low, high = max(low, within[0]), min(high, within[1])
-    return Figure(value, low, high, error)
+    return Bounded(value, low, high, error)
 
 
-def share_interval(share: float, variance: float, size: float) -> Figure:
+def share_interval(share: float, variance: float, size: float) -> Bounded:
     """Wilson's interval of a share, by its effective number of answers: what its variance says, and `size` at most."""
     if not math.isfinite(share):
         return UNDEFINED
@@ -84,14 +84,14 @@ def share_interval(share: float, variance: float, size: float) -> Figure:
     if math.isfinite(variance) and variance > 0 and spread > 0:
         n = min(size, spread / variance)
     if not n > 1:
-        return Figure(share)
+        return Bounded(share)
     z = Z
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(spread / n + z * z / (4 * n * n))
-    return Figure(share, max(0.0, middle - half), min(1.0, middle + half), math.sqrt(spread / n))
+    return Bounded(share, max(0.0, middle - half), min(1.0, middle + half), math.sqrt(spread / n))
 
 
-def mean(values: Floats, weight: Floats, person: Ints, item: Ints) -> Figure:
+def mean(values: Floats, weight: Floats, person: Ints, item: Ints) -> Bounded:
     """The weighted mean of n values with its interval by person and item."""
     total = float(weight.sum())
     if not len(values) or not total > 0:

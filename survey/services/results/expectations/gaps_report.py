@@ -10,9 +10,9 @@ from survey.contracts.reports import Argument, Findings, Given, Layout, Picture,
 from survey.contracts.tables import Column
 from survey.models import Study
 
-from .charts import Row, forest
+from .charts import ForestRow, forest
 from .common import ARGUMENTS, NOTHING, asked_of, cells, columns_of, in_words, picture, with_interval
-from .errors import Figure
+from .errors import Bounded
 from .parting import Gaps, ItemGap, gaps
 from .reading import read
 
@@ -187,7 +187,7 @@ def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
 def _pictures(parted: Parted) -> list[Picture]:
     found = []
     for place, (one, of) in enumerate(parted[:MOST_PICTURES], start=1):
-        rows = [Row(part.part or "all items", (part.gap,)) for part in _drawn_parts(of)]
+        rows = [ForestRow(part.part or "all items", (part.gap,)) for part in _drawn_parts(of)]
         if not any(figure.is_defined and math.isfinite(figure.value) for row in rows for figure in row.figures):
             continue
         title = f"{one.event.name}: people less {of.reader}"
@@ -204,8 +204,8 @@ def _drawn_parts(of: Gaps) -> list[Any]:
     return [*(part for part in of.parts if not part.division), *kept]
 
 
-def _picture(place: int, title: str, rows: list[Row]) -> Picture:
-    points = [Row(row.name, [_in_points(figure) for figure in row.figures]) for row in rows]
+def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:
+    points = [ForestRow(row.name, [_in_points(figure) for figure in row.figures]) for row in rows]
     return picture(
         f"gaps_{place}",
         title,
@@ -222,6 +222,6 @@ def _picture(place: int, title: str, rows: list[Row]) -> Picture:
     )
 
 
-def _in_points(figure: Figure) -> Figure:
+def _in_points(figure: Bounded) -> Bounded:
     ends = [None if end is None else 100 * end for end in (figure.low, figure.high)]
-    return Figure(100 * figure.value, *ends)
+    return Bounded(100 * figure.value, *ends)

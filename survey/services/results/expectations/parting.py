@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from survey.contracts.expectations import Expectations, Reader
+from survey.contracts.expectations import Expectations, ItemReader
 
-from .agreeing import ItemMeans, Rows, item_means, rows_of
-from .errors import UNDEFINED, Figure, Floats, Z, freedom, interval, two_way_variance
+from .agreeing import ItemMeans, ReaderRows, item_means, rows_of
+from .errors import UNDEFINED, Bounded, Floats, Z, freedom, interval, two_way_variance
 
 FEWEST = 3  # items, to draw them towards something
 FEWEST_OF_PART = 10  # items, and people, of a part, below which its gap has no interval
@@ -32,7 +32,7 @@ class PartGap:
     items: int
     people: float
     reader: float
-    gap: Figure
+    gap: Bounded
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ItemGap:
     people: float
     reader: float
     gap: float
-    shrunk: Figure
+    shrunk: Bounded
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Gaps:
     reader: str
     kind: str
     parts: tuple[PartGap, ...]
-    typical: Figure
+    typical: Bounded
     items: tuple[ItemGap, ...]
     why: str
 
 
-def gaps(found: Expectations, reader: Reader) -> Gaps:
+def gaps(found: Expectations, reader: ItemReader) -> Gaps:
     """Where people and one reader part, with 95 % intervals by person and item."""
     rows = rows_of(found, reader)
     if not len(rows.value):
@@ -79,7 +79,7 @@ def gaps(found: Expectations, reader: Reader) -> Gaps:
     return Gaps(reader.name, reader.kind, tuple(parts), _typical(rows, means), tuple(_items(rows, means)), why)
 
 
-def _part(division: str, part: str, chosen: np.ndarray, rows: Rows, means: ItemMeans) -> PartGap:
+def _part(division: str, part: str, chosen: np.ndarray, rows: ReaderRows, means: ItemMeans) -> PartGap:
     inside = chosen[rows.item]
     weight = np.where(chosen, means.weight, 0.0)
     share = weight / weight.sum()
@@ -102,7 +102,7 @@ def _part(division: str, part: str, chosen: np.ndarray, rows: Rows, means: ItemM
     )
 
 
-def _typical(rows: Rows, means: ItemMeans) -> Figure:
+def _typical(rows: ReaderRows, means: ItemMeans) -> Bounded:
     if not math.isfinite(means.pooled):
         return UNDEFINED
     share = means.weight / means.weight.sum()
@@ -110,7 +110,7 @@ def _typical(rows: Rows, means: ItemMeans) -> Figure:
     square = gap**2 - means.noise
     value = float(share @ square)
     if value <= 0:
-        return Figure(0.0)
+        return Bounded(0.0)
     own = rows.weight / means.total[rows.item]
     part = share[rows.item]
     change = 2 * gap[rows.item] * means.mean_change - means.noise_change
@@ -118,11 +118,11 @@ def _typical(rows: Rows, means: ItemMeans) -> Figure:
     degrees = freedom(part * own, rows.person, rows.item)
     found = interval(value, two_way_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
     if found.low is None or found.high is None:
-        return Figure(math.sqrt(value))
-    return Figure(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
+        return Bounded(math.sqrt(value))
+    return Bounded(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
 
 
-def _items(rows: Rows, means: ItemMeans) -> list[ItemGap]:
+def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
     """The items, those with the largest gaps first."""
     count = np.bincount(rows.item, minlength=len(rows.chance))
     gap = means.mean - rows.chance
@@ -139,7 +139,7 @@ def _items(rows: Rows, means: ItemMeans) -> list[ItemGap]:
             middle = float(min(1.0, max(0.0, people)))
             ends = [float(min(1.0, max(0.0, people + sign * half))) for sign in (-1, 1)]
             own = float(rows.chance[place])
-            shrunk = Figure(middle - own, ends[0] - own, ends[1] - own) if half > 0 else Figure(middle - own)
+            shrunk = Bounded(middle - own, ends[0] - own, ends[1] - own) if half > 0 else Bounded(middle - own)
         found.append(
             ItemGap(
                 item=int(rows.places[place]),
@@ -154,7 +154,7 @@ def _items(rows: Rows, means: ItemMeans) -> list[ItemGap]:
     return [found[place] for place in sorted(range(len(found)), key=lambda place: (-largest[place], place))]
 
 
-def _expected(rows: Rows, means: ItemMeans) -> tuple[Floats, float, Floats, float]:
+def _expected(rows: ReaderRows, means: ItemMeans) -> tuple[Floats, float, Floats, float]:
     """What is expected of people by the reader's number (k,), how far items spread around it, the noise of each item's
     mean (k,), and the effective number of items. The spread is NaN where noise is not known."""
     k = len(rows.chance)

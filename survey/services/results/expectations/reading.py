@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 
 from survey.contracts import instruments
-from survey.contracts.expectations import Event, Expectations, Expecting, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, ItemReader
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Stage, Study
 from survey.services.answers.blinding import shown_conditions
@@ -43,7 +43,7 @@ def expecting_of(study: Study) -> Expecting | None:
     return instruments.of_study(study).expectations if instruments.is_known(study.instrument) else None
 
 
-def events_of(study: Study) -> Sequence[Event]:
+def events_of(study: Study) -> Sequence[ComparedEvent]:
     found = expecting_of(study)
     return () if found is None else found.events
 
@@ -117,7 +117,7 @@ def learnt(found: Expectations, asked: Asked) -> Iterator[str]:
     trained = dict(asked.trained)
     written = asked.written or found.written
     readers = [reader for reader in found.readers if reader.kind != "predictor"]
-    unknown: list[Reader] = []
+    unknown: list[ItemReader] = []
     for reader in readers:
         until = trained.get(reader.name, reader.trained)
         if until is None or written is None:
