@@ -159,3 +159,30 @@ def test_several_free_replies_are_all_kept(tmp_path: Path, monkeypatch) -> None:
         ended = collecting.run_collection(collection.pk)
     assert ended is not None and ended.state == "done" and ended.max_tokens == 9
     assert [len(answer.replies) for answer in ModelAnswer.objects.all()] == [3, 3]
+
+
+MANY = 50_000
+SCRIPTS = (
+    "שָׁלוֹם עֲלֵיכֶם",
+    "مرحبا بالعالم ١٢٣",
+    "é und Ȧ̧",
+    "नमस्ते",
+    "👩‍👩‍👧‍👦 family",
+    "abc \u202eright to left\u202c",
+)
+
+
+def test_a_reply_of_50_000_characters_is_stored_whole(tmp_path: Path) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    long = ("a word and 😀 " * MANY)[:MANY]
+    model_answers.import_replies(replies(tmp_path, f'owl,p1,"{long}"'), bank)
+    stored = ModelAnswer.objects.get().response
+    assert len(stored) == MANY
+    assert stored == long
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_a_reply_in_any_script_is_stored_as_it_came(text: str, tmp_path: Path) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    model_answers.import_replies(replies(tmp_path, f'owl,p1,"{text}"'), bank)
+    assert ModelAnswer.objects.get().response == text
