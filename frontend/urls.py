@@ -11,5 +11,6 @@ urlpatterns = [
     path("<slug:slug>/resume", views.resume, name="resume"),
     path("<slug:slug>/sitting", views.sitting, name="sitting"),
     path("<slug:slug>/report", views.report, name="report"),
+    path("<slug:slug>/back", views.back, name="back"),
     path("<slug:slug>/beacon", views.beacon, name="beacon"),
 ]

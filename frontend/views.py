@@ -12,6 +12,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import translation
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
@@ -26,7 +27,7 @@ from survey.models import CompletionCode, Sitting, Study
 from survey.outages import is_outage
 from survey.services.base import rights
 from survey.services.base.rights import Right
-from survey.services.sittings import comments, debriefing, enrolment, entry, previews
+from survey.services.sittings import comments, debriefing, enrolment, entry, leaving, previews
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.progress import NOWHERE
@@ -238,7 +239,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
                 "study": study,
                 "config": config,
                 "title": _("You do not take part"),
-                **_code_of(study, CompletionCode.Outcome.NO_CONSENT),
+                **_code_of(study, CompletionCode.Outcome.NO_CONSENT, at_the_door=DECLINED),
             },
         )
     enrolment.stage_to_join(study)
@@ -337,6 +338,29 @@ def report(request: HttpRequest, slug: str) -> HttpResponse:
         return _give_back(request, current, cookies.Returned(given, {}, thanks=True))
 
 
+@require_safe
+@respondent_page
+def back(request: HttpRequest, study: Study) -> HttpResponse:
+    """Send a person whose part is over to the panel, with the ids that they came with.
+
+    Only the study file says to which host. The ids stand in no page and in no address of ours.
+    """
+    sitting = None
+    with suppress(SittingUnknown):
+        sitting = sitting_for(cookies.sitting_token(request), slug=study.slug)
+    if sitting is not None:
+        address = leaving.address_to_leave_by(sitting)
+    elif visitor := cookies.person(request, study):
+        declined = request.GET.get(AGAIN) == DECLINED
+        address = leaving.address_from_the_door(study, visitor.ids, declined=declined)
+    else:
+        return see_other("frontend:welcome", study.slug)
+    response = HttpResponse(status=303)
+    response.headers["Location"] = address
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
 @require_POST
 def beacon(request: HttpRequest, slug: str) -> HttpResponse:
     """The browser reports that a screen was left unfinished. The reply is empty, since no one reads it."""
@@ -420,13 +444,22 @@ def _title(step: Step) -> str:
     return str(endings.get(step.outcome) or step.block.title or defaults[step.kind])
 
 
-def _code(study: Study, outcome: str, code: str) -> dict[str, Any]:
+def _code(study: Study, outcome: str, code: str, *, at_the_door: str = "") -> dict[str, Any]:
     """The one code that was earned, the panel's address for it, and whether people go back to a panel at all. A code
-    that no panel asks for is not shown."""
+    that no panel asks for is not shown: where the panel's address takes people back without it, or there is no panel.
+
+    A personal address stands in no page: `back` sends the person there.
+
+    Args:
+        at_the_door: why somebody begins no sitting, as its address says it.
+    """
     panel = panels.of_study(study)
-    address = study.config.panel.address_after(outcome, code)
+    if study.config.panel.is_personal_after(outcome):
+        address = reverse("frontend:back", args=[study.slug]) + (f"?{AGAIN}={at_the_door}" if at_the_door else "")
+    else:
+        address = study.config.panel.address_after(outcome, code)
     return {
-        "code": code if panel.has_submissions or address else "",
+        "code": code if leaving.shows_code(study, outcome) else "",
         # From a test copy nobody goes to the panel, but the button is shown as it will be.
         "completion_url": "#" if address and study.is_test else address,
         "goes_back": panel.has_submissions,
@@ -434,8 +467,8 @@ def _code(study: Study, outcome: str, code: str) -> dict[str, Any]:
     }
 
 
-def _code_of(study: Study, outcome: str) -> dict[str, Any]:
-    return _code(study, outcome, study.completion_code(outcome))
+def _code_of(study: Study, outcome: str, *, at_the_door: str = "") -> dict[str, Any]:
+    return _code(study, outcome, study.completion_code(outcome), at_the_door=at_the_door)
 
 
 def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpResponse:

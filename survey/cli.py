@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "close_stage": "End a stage; the workers train the predictors and plan the next stage.",
         "plan_stage": "Draw the plan of a stage yourself.",
         "study_status": "Show stages, answers and the work between them.",
+        "receivers": "Say where a study's alerts are sent, and change it.",
         "retry_steps": "Do failed work between two stages again.",
         "score_uniform": "Score uniform items where an earlier version kept none.",
         "verify_stage": "Draw a stage's plan again and compare it with the stored one.",

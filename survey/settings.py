@@ -218,11 +218,11 @@ def read_email(name: str) -> dict[str, Any]:
     return config
 
 
-def read_shared_secret(name: str) -> str:
+def read_shared_secret(name: str, *, shortest: int = 32) -> str:
     """A secret that signatures are made with; empty if there is none. A short one could be guessed from a signature."""
     value = read_token(name)
-    if value and len(value) < 32:
-        raise ImproperlyConfigured(f"{name}: {len(value)} characters are too few; use at least 32 random ones")
+    if value and len(value) < shortest:
+        raise ImproperlyConfigured(f"{name}: {len(value)} characters are too few; use at least {shortest} random ones")
     return value
 
 
@@ -387,6 +387,8 @@ HUNCH_PROLIFIC_URL = read_service_url("HUNCH_PROLIFIC_URL", "https://api.prolifi
 HUNCH_PROLIFIC_WORKSPACE = read_text("HUNCH_PROLIFIC_WORKSPACE")  # Signed entry links must come from it, where set.
 HUNCH_PROLIFIC_WEBHOOK_SECRET = read_token("HUNCH_PROLIFIC_WEBHOOK_SECRET")
 HUNCH_GENERIC_SECRET = read_shared_secret("HUNCH_GENERIC_SECRET")  # with which generic panels sign entry addresses
+# With which we sign the addresses that lead back to them. Panels make this key, so that its length is theirs.
+HUNCH_GENERIC_CLOSING_SECRET = read_shared_secret("HUNCH_GENERIC_CLOSING_SECRET", shortest=16)
 
 # The watch: beat looks every minute whether all works, tells people, and pauses postings.
 

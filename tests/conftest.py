@@ -22,7 +22,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from survey import request_ids
 from survey.study_file.kept import forget_files
-from tests import databases, servers
+from tests import databases, noting, once, servers, slow
 from tests.statements import QueryCounts
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
@@ -30,7 +30,7 @@ hypothesis.settings.register_profile("hunch", deadline=None, database=None)
 hypothesis.settings.load_profile("hunch")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user"}
-# What `make check` leaves out: everything that starts a process or loads torch, and what takes its time.
+# What `make check` leaves out: everything that starts a process or loads torch, and what takes its time (see slow.txt).
 SLOW_MARKS = {"torch", "redis", "browser", "postgresql", "slow"}
 SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment", "s3"}
 CHROMIUM_FLAGS = [
@@ -62,11 +62,20 @@ def unavailable(sentence: str) -> NoReturn:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
+    parser.addoption("--also-listed", action="store_true", help="those of tests/once.txt and tests/slow.txt, too")
+    parser.addoption(
+        "--note-costs", metavar="FOLDER", help="write there what each test costs and which statements it sends"
+    )
     parser.addoption("--fast", action="store_true", help="only tests that need no server, no browser and no torch")
     parser.addoption("--generated", type=int, default=12, metavar="N", help="requests that tests generate of each kind")
     parser.addoption("--rewrite-authorization", action="store_true", help="write authorization.json anew")
     parser.addoption("--rewrite-pictures", action="store_true", help="make the pictures of the documents anew")
     parser.addoption("--rewrite-query-counts", action="store_true", help="write tests/query_counts.json anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (folder := config.getoption("--note-costs")) is not None:
+        config.pluginmanager.register(noting.Noted(Path(folder), once.is_about_the_database))
 
 
 def uses_database(item: pytest.Item) -> bool:
@@ -90,10 +99,14 @@ def says_something_of_the_database(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out = {"--fast": slow.listed(), "--database-only": once.listed()}
     for option, wanted in (("--fast", is_fast), ("--database-only", says_something_of_the_database)):
         if config.getoption(option):
-            config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
-            items[:] = [item for item in items if wanted(item)]
+            listed = frozenset() if config.getoption("--also-listed") else leave_out[option]
+            kept = [item for item in items if wanted(item) and noting.function_of(item.nodeid) not in listed]
+            chosen = set(kept)
+            config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+            items[:] = kept
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -115,8 +115,14 @@ def _shown(line: LeaderboardLine, learning: Learning) -> dict[str, Any]:
             cell
             for metric in shown_metrics(learning)
             for cell in (
-                *(_cell(line.figures[metric.name][part.name], in_bits=metric.is_log_score) for part in learning.parts),
-                _cell(line.difference[metric.name][all_answers(learning)]),
+                *(
+                    (
+                        f"{metric.head} {part.head}" if place else metric.head,
+                        *_cell(line.figures[metric.name][part.name], in_bits=metric.is_log_score),
+                    )
+                    for place, part in enumerate(learning.parts)
+                ),
+                (f"{metric.head} less the main one's", *_cell(line.difference[metric.name][all_answers(learning)])),
             )
         ],
     }

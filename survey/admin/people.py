@@ -25,6 +25,7 @@ from survey.models import (
     PanelIdentity,
     PracticeAnswer,
     QuestionReport,
+    QuotaPlace,
     Respondent,
     Response,
     Sitting,
@@ -172,6 +173,12 @@ class FormAnswerInline(ReadOnlyInline):
     related = ("sitting__respondent", "sitting__stage__study")
 
 
+class QuotaPlaceInline(ReadOnlyInline):
+    model = QuotaPlace
+    fields = ("quota", "cell", "state", "answers", "at")
+    related = ("sitting__respondent", "sitting__stage__study")
+
+
 class AssignmentInline(ReadOnlyInline):
     model = Assignment
     fields = ("position", "slot", "state", "assigned_at", "completed_at")
@@ -221,6 +228,7 @@ class SittingAdmin(ReplayPages):
         AssignmentInline,
         AttentionAnswerInline,
         FormAnswerInline,
+        QuotaPlaceInline,
         QuestionReportInline,
         DataChoiceInline,
         ScreenTimingInline,

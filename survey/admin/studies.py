@@ -302,7 +302,7 @@ class StudyAdmin(StudyMakingPages, TestCopyPages):
         """The part of the study page that refreshes by itself. The page's script knows it by the header."""
         study = self._study(request, pk)
         context = self._live(request, study, may_wait=True)
-        response = self._page(request, "live.html", study=study, title=study.title, **context)
+        response = self._page(request, "live.html", study=study, title=study.title, is_refresh=True, **context)
         response["X-Hunch-Live"] = "1"
         return response
 

@@ -18,7 +18,7 @@ from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors
 from survey.models import CompletionCode, Sitting, Study
-from survey.services.sittings import comments, enrolment, entry, previews
+from survey.services.sittings import comments, enrolment, entry, leaving, previews
 from survey.services.sittings.answering import answer_by_token
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step, words_while_missing
@@ -147,7 +147,7 @@ class SittingBegin(RespondentView):
         if not given["consent"]:
             refusal = _without_consent()
             if enrolment.find_sitting(study, visitor.ids) is None:
-                refusal.details = _ending(study, CompletionCode.Outcome.NO_CONSENT)
+                refusal.details = _ending(study, CompletionCode.Outcome.NO_CONSENT, visitor.ids)
             raise refusal
         try:
             sitting = entry.begin(
@@ -160,7 +160,7 @@ class SittingBegin(RespondentView):
             )
         except EntryRefused as refused:
             if refused.code == "full" and not is_open:
-                refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL)
+                refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL, visitor.ids)
             raise
         person = visitor.ids.person if is_open else None
         return Response(
@@ -330,17 +330,12 @@ def _without_consent() -> FieldErrors:
     return FieldErrors({"consent": [_("Nobody takes part without consent. Nothing has been recorded.")]})
 
 
-def _ending(study: Study, outcome: str) -> dict[str, str]:
+def _ending(study: Study, outcome: str, ids: PanelIds) -> dict[str, str]:
     """What the pages, too, show to people of whom nothing is stored."""
     code = study.completion_code(outcome)
-    return {"completion_code": code, "completion_url": _address_after(study, outcome, code)}
-
-
-def _address_after(study: Study, outcome: str, code: str) -> str:
-    """Where the panel takes people back; from a test copy nobody goes there."""
-    return "" if study.is_test else study.config.panel.address_after(outcome, code)
+    return {"completion_code": code, "completion_url": leaving.address_after(study, outcome, code=code, ids=ids)}
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
-    address = _address_after(sitting.stage.study, step.outcome, step.code)
+    address = leaving.address_after_sitting(sitting, step.outcome, code=step.code) if step.code else ""
     return step_data(step, completion_url=address)

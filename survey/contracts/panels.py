@@ -41,7 +41,7 @@ PAY_KEYS = frozenset({"reward", "expected_minutes", "turned_away_pay", "bonus_pe
 
 # No brace, bracket, percent or dollar sign, in which placeholders stand.
 ANY_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._@:~+|-]{0,127}$")
-NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_P?ID")
+NOT_FILLED_IN = re.compile(r"(?i:undefined|null|none|nil|nan)|[A-Z]+(_[A-Z]+)*_(P?ID|NOT_AVAILABLE)")
 
 
 # Errors
@@ -451,6 +451,8 @@ class Panel:
     minimum_screen_out: ClassVar[Mapping[str, int]] = {}
     # Whether an id is known to its person alone, so that who names it is that person.
     ids_are_secret: ClassVar[bool] = False
+    # Whether its completion addresses may hold the ids that its people came with, and a signature.
+    gives_ids_back: ClassVar[bool] = False
     # What its ids look like.
     id_pattern: ClassVar[re.Pattern[str]] = ANY_ID
     # What its submissions contain instead of an empty text if the person entered no completion code.
@@ -563,6 +565,17 @@ class Panel:
         Raises:
             EntryRefused: the person may not begin. Nothing is stored.
         """
+
+    # When a person leaves
+
+    def closing_address(self, study: "Study", *, outcome: str, code: str, ids: PanelIds | None) -> str:
+        """The address at the panel that a person is sent to; empty if there is none. Called when the person leaves, on
+        the server alone. The host is always the study file's.
+
+        Args:
+            ids: those that the person came with; None where they are not known any more.
+        """
+        return study.config.panel.address_after(outcome, code)
 
     # What its words mean
 

@@ -18,12 +18,14 @@ from survey.models import (
     AttentionAnswer,
     CheckAttempt,
     ConditionLevel,
+    QuotaPlace,
     Response,
     ScreenTiming,
     Sitting,
     Stage,
     Study,
 )
+from survey.services.sittings import quotas
 from survey.study_file import BlockConfig, StudyConfig
 
 State = Sitting.State
@@ -266,6 +268,52 @@ def balance(study: Study, stages: Sequence[Stage]) -> tuple[LevelCount, ...]:
         for one in study.config.conditions
         for level in one.levels
     )
+
+
+# Quotas
+
+
+@dataclass(frozen=True)
+class QuotaLine:
+    """A cell of a quota in one stage: its places, who holds one and has finished or not, and how many people found it
+    full. `places` is None for those who belong in no cell, whose `cell` is empty."""
+
+    stage: int
+    quota: str
+    cell: str
+    places: int | None
+    inside: int
+    complete: int
+    found_full: int
+
+    @property
+    def free(self) -> int | None:
+        return None if self.places is None else max(0, self.places - self.inside - self.complete)
+
+
+def quota_lines(study: Study, stages: Sequence[Stage]) -> tuple[QuotaLine, ...]:
+    """Every cell in every stage that somebody was placed in, in the order of the study file."""
+    if not study.config.quotas:
+        return ()
+    placed = QuotaPlace.objects.filter(stage__in=stages).order_by()
+    columns = ("stage", "quota", "cell")
+    taken = quotas.taking(placed).values_list(*columns, "sitting__state").annotate(n=Count("pk"))
+    inside, complete = Counter[tuple[int, str, str]](), Counter[tuple[int, str, str]]()
+    for stage, quota, cell, state, n in taken:
+        (inside if state == State.LIVE else complete)[stage, quota, cell] += n
+    others = placed.exclude(state=QuotaPlace.State.HELD).values_list(*columns).annotate(n=Count("pk"))
+    full = {(stage, quota, cell): n for stage, quota, cell, n in others}
+    begun = {key[0] for key in (*inside, *complete, *full)}
+    lines = []
+    for stage in stages:
+        for quota in study.config.quotas if stage.pk in begun else ():
+            for cell, places in quota.places(stage.config.sittings).items():
+                key = stage.pk, quota.name, cell
+                found = (inside[key], complete[key], full.get(key, 0))
+                lines.append(QuotaLine(stage.index, quota.name, cell, places, *found))
+            if outside := full.get((stage.pk, quota.name, ""), 0):
+                lines.append(QuotaLine(stage.index, quota.name, "", None, 0, 0, outside))
+    return tuple(lines)
 
 
 # Checks

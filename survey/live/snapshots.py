@@ -101,6 +101,7 @@ class Quick:
     remarks: tuple[RemarkFacts, ...]
     remarks_in_all: int
     jobs: tuple[JobFacts, ...] = ()
+    quotas: tuple[people.QuotaLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +244,7 @@ def _quick(study: Study, slow: Slow | None, now: datetime) -> Quick:
         remarks=_remarks(study, remarks),
         remarks_in_all=remarks.count(),
         jobs=tuple(_job(job, now) for job in Job.objects.filter(study=study).waiting().order_by("pk")),
+        quotas=people.quota_lines(study, stages),
     )
 
 

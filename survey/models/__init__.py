@@ -23,6 +23,7 @@ from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
+from .quota import QuotaPlace
 from .reading import NgramModel, QuestionText, Reading
 from .receiver import Delivery, Receiver
 from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Submission, WebhookEvent
@@ -94,6 +95,7 @@ __all__ = [
     "Question",
     "QuestionReport",
     "QuestionText",
+    "QuotaPlace",
     "Reading",
     "Receiver",
     "RecoveryCodes",

@@ -109,6 +109,7 @@ class Promised:
     reward: int
     turned_away: int
     point: int
+    screened_out: int = 0  # From a list: a panel with an API pays them by itself.
 
 
 def promised(study: Study, sitting: Sitting) -> Promised:
@@ -117,6 +118,7 @@ def promised(study: Study, sitting: Sitting) -> Promised:
     return Promised(
         reward=max(panel.reward or 0 for panel in files),
         turned_away=max(panel.turned_away_pay for panel in files),
+        screened_out=max(panel.screen_out_pay or 0 for panel in files),
         point=max(panel.bonus_per_point for panel in files),
     )
 

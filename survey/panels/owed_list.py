@@ -84,7 +84,8 @@ def owed_for(study: Study, sitting: Sitting, points: Decimal) -> int:
     pay = promised(study, sitting)
     if sitting.state == Sitting.State.COMPLETE:
         return pay.reward + max(0, int((points * pay.point).quantize(Decimal(1), rounding=ROUND_HALF_UP)))
-    return pay.turned_away if sitting.state == Sitting.State.TURNED_AWAY else 0
+    by_state = {Sitting.State.TURNED_AWAY: pay.turned_away, Sitting.State.SCREENED_OUT: pay.screened_out}
+    return by_state.get(Sitting.State(sitting.state), 0)
 
 
 def waiting_for_list(study: Study) -> set[int]:

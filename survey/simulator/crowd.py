@@ -5,6 +5,7 @@ left (as an hour without activity would), and compares the server's counts at th
 """
 
 import logging
+import random
 import threading
 import time
 from collections import Counter
@@ -17,11 +18,12 @@ from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.exceptions import StateRefused
-from survey.models import Sitting, Study
+from survey.models import Sitting, Stage, Study
 from survey.services.base.seeds import derive
 from survey.services.sittings.capacity import admitting_stage
 from survey.services.sittings.enrolment import why_no_simulated_people
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
+from survey.study_file import CellConfig
 
 from .crowd_report import Before, CrowdReport, report_on
 from .habits import NONE, Rates, habits_of, stray_scanners
@@ -45,6 +47,25 @@ class Visit:
 def seed_of(seed: int, stage: int | str, number: int) -> int:
     """The seed of the n-th person (from 0) of a stage, or of "every" stage."""
     return derive(seed, "respondent", stage, number)
+
+
+def cells_in_turn(study: Study, stage: Stage, *, first: int, count: int, seed: int) -> list[list[CellConfig]]:
+    """The cells of the quotas in which each of so many people belongs, from the one with the number `first` (from 0).
+
+    As many people come as a stage has sittings: they belong where its places are, in an order that the seed gives. Who
+    comes beyond that finds full cells.
+    """
+    of_person: list[list[CellConfig]] = [[] for _person in range(count)]
+    for quota in study.config.quotas:
+        places = quota.places(stage.config.sittings)
+        deck: list[CellConfig | None] = [cell for cell in quota.cells for _place in range(places[cell.name])]
+        if quota.otherwise == "admit":
+            deck += [None] * (stage.config.sittings - len(deck))  # They answer as they like.
+        random.Random(derive(seed, "quota", stage.index, quota.name)).shuffle(deck)  # noqa: S311 - reproducible
+        for person in range(count if deck else 0):
+            if cell := deck[(first + person) % len(deck)]:
+                of_person[person].append(cell)
+    return of_person
 
 
 class Crowd:
@@ -102,6 +123,7 @@ class Crowd:
         strays = stray_scanners(respondents, rates)
         addresses = queries(study, count=respondents + strays, root=self.base_url)
         habits = habits_of(respondents, rates=rates, config=study.config, seed=derive(base, "crowd", stage.index, come))
+        belongings = cells_in_turn(study, stage, first=come, count=respondents, seed=base)
         self.people = [
             Person(
                 config=study.config,
@@ -109,8 +131,9 @@ class Crowd:
                 seed=derive(one, "manners"),
                 habit=habit,
                 link=link,
+                cells=cells,
             )
-            for one, habit, link in zip(seeds, habits, addresses[:respondents], strict=True)
+            for one, habit, link, cells in zip(seeds, habits, addresses[:respondents], belongings, strict=True)
         ]
         self.strays = addresses[respondents:]
         self.given_up = 0

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from django.db.models import Count, Max
 
 from survey.contracts import panels
-from survey.models import Assignment, Respondent, Response, Sitting, Slot, Stage, Study
+from survey.models import Assignment, QuotaPlace, Respondent, Response, Sitting, Slot, Stage, Study
 from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import find_sitting
+from survey.services.sittings.leaving import shows_code
 
 from .visitors import Person
 
@@ -65,6 +66,10 @@ def _done(
             f"{habits['back_soon']} came back soon and {habits['back_late']} after their sitting had expired; "
             f"answers that came late and do not count: {late}"
         )
+    if stage.study.config.quotas:
+        placed = QuotaPlace.objects.filter(sitting__in=_sittings(people)).order_by()
+        full = placed.filter(state=QuotaPlace.State.FULL).values("sitting").distinct().count()
+        yield f"{full} people found their part of a quota full"
     if hurried := habits["speeder"]:
         refused = sum(person.diary.refused_answers for person in people)
         yield f"{hurried} answered at random; {refused} of their answers were refused at first"
@@ -99,8 +104,8 @@ def _compared(
         sittings.filter(state=Sitting.State.COMPLETE).count(),
     )
     codes = {person.diary.code for person in people if person.diary.outcome == "completed"}
-    # The pages show none where no panel asks for it.
-    none = set() if panels.of_study(stage.study).has_submissions else {""}
+    # Pages show none where no panel asks for it.
+    none = set() if shows_code(stage.study, "completed") else {""}
     yield "codes that they were shown", codes <= {stage.study.completion_code("completed"), *none}, True
     yield (
         "answers to items that were taken",

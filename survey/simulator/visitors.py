@@ -17,7 +17,7 @@ from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.base.seeds import derive
 from survey.services.sittings import entry
-from survey.study_file import StudyConfig
+from survey.study_file import CellConfig, StudyConfig
 
 from .habits import ORDINARY, Habit
 
@@ -71,7 +71,8 @@ class Diary:
 class Person:
     """A person's answers outside the items, to checks and forms. They depend on the seed only.
 
-    `link` holds the parameters of the person's own link. They are made up if the study's panel sends ids.
+    `link` holds the parameters of the person's own link. They are made up if the study's panel sends ids. `cells` are
+    those of the study's quotas in which the person belongs.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Person:
         seed: int,
         habit: Habit = ORDINARY,
         link: Mapping[str, str] | None = None,
+        cells: Sequence[CellConfig] = (),
     ) -> None:
         self.items = items
         self.habit = habit
@@ -104,6 +106,7 @@ class Person:
             for place, check in enumerate(of_block.checks)
         }
         self._fields = {field.name: field for block in config.blocks for field in block.fields}
+        self._cells = cells
         self.panel_ids = made_up_ids(config) if link is None else link
         # What their browser and their front end keep from a first visit. Both are empty before it.
         self.cookies: httpx.Cookies | None = None
@@ -137,7 +140,9 @@ class Person:
         answers: dict[str, Any] = {}
         for name in names:
             field = self._fields[name]
-            if field.kind == "choice":
+            if (belonging := self._belonging(name)) is not None:
+                answers[name] = belonging
+            elif field.kind == "choice":
                 answers[name] = self._chance.choice([code for code in field.codes if code not in field.screen_out])
             elif field.kind == "multiple":
                 together = [code for code in field.codes if code not in field.exclusive]
@@ -151,6 +156,15 @@ class Person:
             else:
                 answers[name] = REMARK[: field.max_characters]
         return answers
+
+    def _belonging(self, name: str) -> str | None:
+        """An answer of somebody who belongs in the person's cells; None where these do not ask for it."""
+        for cell in self._cells:
+            if name in cell.answers:
+                return self._chance.choice(cell.answers[name])
+            if name in cell.between:
+                return str(self._chance.randint(*cell.between[name]))
+        return None
 
 
 @functools.cache

@@ -24,12 +24,14 @@ from .base import (
 )
 from .blocks import BlockConfig, CheckConfig, ConditionConfig, InstrumentConfig, SittingConfig
 from .bounds import LONGEST_FILE, too_large
+from .closing import IDS, SIGNATURE, CompletionSignatureConfig, FormatConfig, filled
 from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .messages import in_our_words, near, unknown_key, with_hint
 from .older import problem_lines, read_stored
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
+from .quotas import CellConfig, QuotaConfig, decided_in, unplaced_values
 from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
@@ -57,18 +59,22 @@ __all__ = [
     "DESIGNS",
     "EXHAUSTIVE_DESIGNS",
     "FLAGS",
+    "IDS",
     "LONGEST_FILE",
     "LONGEST_TEXT",
     "NOT_SAID",
     "PANEL_KEYS",
     "SEED_LIMIT",
+    "SIGNATURE",
     "AnswererConfig",
     "AttentionCheckConfig",
     "BlockConfig",
     "CandidatesConfig",
+    "CellConfig",
     "CheckConfig",
     "CodesConfig",
     "ComparedConfig",
+    "CompletionSignatureConfig",
     "ConditionConfig",
     "DataConfig",
     "DesignConfig",
@@ -78,6 +84,7 @@ __all__ = [
     "FilterConfig",
     "FlagName",
     "FlagsConfig",
+    "FormatConfig",
     "HintText",
     "InstrumentConfig",
     "LongText",
@@ -90,6 +97,7 @@ __all__ = [
     "PredictorChoice",
     "PredictorConfig",
     "QuestionsConfig",
+    "QuotaConfig",
     "RangeConfig",
     "RolesConfig",
     "SittingConfig",
@@ -106,8 +114,10 @@ __all__ = [
     "WrongKey",
     "as_far_as_possible",
     "by_line",
+    "decided_in",
     "design_defaults",
     "dotted",
+    "filled",
     "in_our_words",
     "missing_texts",
     "near",
@@ -118,6 +128,7 @@ __all__ = [
     "tables_in",
     "too_large",
     "unknown_key",
+    "unplaced_values",
     "with_hint",
     "words_in",
 ]

@@ -1,13 +1,22 @@
 """Where respondents come from, and the money they are paid."""
 
-import re
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, model_validator
 
 from .base import Slug, Strict
+from .closing import (
+    CODE,
+    CompletionSignatureConfig,
+    CompletionUrl,
+    CompletionUrlsConfig,
+    FormatConfig,
+    filled,
+    placeholders_of,
+    refuse_signatures_that_do_not_fit,
+)
 
 GROUPS = ("and", "or")
 DEEPEST_GROUP = 3
@@ -133,29 +142,6 @@ class ParametersConfig(Strict):
         return self.model_copy(update=filled)._with_different_names()
 
 
-# Loopback addresses are those of the fake panel.
-COMPLETION_URL = r"^((https://|http://(127\.0\.0\.1|localhost)(?=[:/]))[^\s{}]*(\{code\})?[^\s{}]*)?$"
-
-
-def _leads_back_to_the_panel(address: str) -> str:
-    if not re.fullmatch(COMPLETION_URL, address):
-        raise ValueError("write https://..., with {code} at most once where the code belongs")
-    return address
-
-
-CompletionUrl = Annotated[str, Field(max_length=500), AfterValidator(_leads_back_to_the_panel)]
-
-
-class CompletionUrlsConfig(Strict):
-    """Where people go after each outcome, at a generic panel that has an address for each."""
-
-    completed: CompletionUrl = ""
-    no_consent: CompletionUrl = ""
-    failed_checks: CompletionUrl = ""
-    screened_out: CompletionUrl = ""
-    study_full: CompletionUrl = ""
-
-
 # Keys that not every panel takes: each says in the contract which it does.
 PANEL_KEYS = (
     "reward",
@@ -174,7 +160,9 @@ PANEL_KEYS = (
     "filters",
     "filter_set",
     "parameters",
+    "formats",
     "completion_urls",
+    "completion_signature",
 )
 Cents = Annotated[int, Field(ge=0, le=100_000_000)]
 
@@ -190,7 +178,9 @@ class PanelConfig(Strict):
     options: dict[str, Any] = {}
     completion_url: CompletionUrl = ""
     parameters: ParametersConfig | None = None
+    formats: list[FormatConfig] = Field(default=[], max_length=3)
     completion_urls: CompletionUrlsConfig | None = None
+    completion_signature: CompletionSignatureConfig | None = None
     currency: Literal["USD", "GBP"] = "USD"
     reward: int | None = Field(default=None, ge=1, le=100_000)
     places: int | None = Field(default=None, ge=1, le=100_000)
@@ -245,12 +235,56 @@ class PanelConfig(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def each_id_has_one_format(self) -> "PanelConfig":
+        named = [one.of for one in self.formats]
+        if twice := sorted({name for name in named if named.count(name) > 1}):
+            raise ValueError(f"formats: {twice[0]} is named twice: write one entry for it")
+        return self
+
+    @model_validator(mode="after")
+    def signatures_fit(self) -> "PanelConfig":
+        refuse_signatures_that_do_not_fit(self.completion_addresses, self.completion_signature)
+        return self
+
     @property
     def given_keys(self) -> list[str]:
         """Those of `PANEL_KEYS` that the file gives a value."""
         return [name for name in PANEL_KEYS if getattr(self, name)]
 
-    def address_after(self, outcome: str, code: str) -> str:
-        """The address a respondent goes to after an outcome; empty if the panel gave none."""
+    @property
+    def completion_addresses(self) -> Sequence[str]:
+        """All of them, as the file has them."""
+        own = self.completion_urls.model_dump().values() if self.completion_urls is not None else ()
+        return [address for address in (self.completion_url, *own) if address]
+
+    @property
+    def needed_for_closing(self) -> frozenset[str]:
+        """What is filled into completion addresses, and into what they are signed by, beside the code."""
+        names = {name for address in self.completion_addresses for name in placeholders_of(address)}
+        signature = self.completion_signature
+        return frozenset((names | set(signature.of if signature and isinstance(signature.of, list) else ())) - {CODE})
+
+    def closing_template(self, outcome: str) -> str:
+        """The address a respondent goes to after an outcome, with its placeholders; empty if the panel gave none."""
         own = getattr(self.completion_urls, outcome, "") if self.completion_urls is not None else ""
-        return (own or self.completion_url).replace("{code}", quote(code, safe=""))
+        return own or self.completion_url
+
+    def is_personal_after(self, outcome: str) -> bool:
+        """Whether the address after an outcome differs from person to person, so that it is made when they leave."""
+        return bool(set(placeholders_of(self.closing_template(outcome))) - {CODE})
+
+    @property
+    def uses_codes(self) -> bool:
+        """Whether an address after some outcome holds its code."""
+        return any(CODE in placeholders_of(address) for address in self.completion_addresses)
+
+    def takes_code_after(self, outcome: str) -> bool:
+        """Whether the address after an outcome holds the code."""
+        return CODE in placeholders_of(self.closing_template(outcome))
+
+    def address_after(self, outcome: str, code: str) -> str:
+        """The address a respondent goes to after an outcome; empty if the panel gave none, or if it is personal."""
+        if self.is_personal_after(outcome):
+            return ""
+        return filled(self.closing_template(outcome), {CODE: code})

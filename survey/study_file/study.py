@@ -12,6 +12,7 @@ from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfi
 from .constructing import as_far_as_possible
 from .data import DataConfig
 from .panel import PanelConfig
+from .quotas import QuotaConfig, refuse_what_is_not_asked
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
 from .sampling import (
     EXHAUSTIVE_DESIGNS,
@@ -96,6 +97,7 @@ class StudyConfig(Strict):
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
     conditions: list[ConditionConfig] = []
+    quotas: list[QuotaConfig] = Field(default=[], max_length=20)
     blind: bool = False
     panel: PanelConfig = PanelConfig()
     data: DataConfig = DataConfig()
@@ -198,6 +200,7 @@ class StudyConfig(Strict):
             self._attention_is_asked_in_its_place,
             self._blocks_stand_in_their_place,
             self._rules_fit,
+            self._quotas_fit,
             self._stages_follow_each_other,
         ):
             try:
@@ -272,11 +275,16 @@ class StudyConfig(Strict):
 
     @property
     def screens_out(self) -> bool:
-        """Whether an answer before the items can end a sitting."""
-        return any(field.screen_out for block in self.blocks for field in block.fields)
+        """Whether an answer before the items can screen somebody out, also by a quota."""
+        by_answer = any(field.screen_out for block in self.blocks for field in block.fields)
+        return by_answer or any(quota.screens_out for quota in self.quotas)
 
     def _rules_fit(self) -> None:
         refuse_what_does_not_fit(self.flags, self.exclusions, self.blocks, self.sitting)
+
+    def _quotas_fit(self) -> None:
+        if any(block.kind == "items" for block in self.blocks):
+            refuse_what_is_not_asked(self.quotas, self.blocks)
 
     def _stages_follow_each_other(self) -> None:
         refuse_misplaced_pilots(self.stages)

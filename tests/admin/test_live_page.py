@@ -1,5 +1,6 @@
 """The part of the study page that refreshes by itself: one picture for all who look, and what stands in it."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from survey.models import LiveSnapshot, QuestionReport, Sitting, Study
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 from tests.statements import QueryCounts
+from tests.survey.sittings.test_quotas import OFTEN, come, study_of
 
 from .conftest import client_of, stage_of, take_part
 
@@ -258,3 +260,36 @@ def test_making_it_takes_as_many_statements_for_many_people_as_for_few(study: St
     with CaptureQueriesContext(connection) as many:
         snapshots.look(study)
     assert len(many) == len(few)
+
+
+def test_the_places_of_quotas_are_shown_while_a_stage_runs(as_researcher: Client, superuser: User) -> None:
+    made = cast.open_stage("quotas", **study_of(OFTEN)).study
+    client = client_of(superuser)
+    assert "Found it full" not in body_of(client, page(made)), "nobody has come"
+    come(made, use="daily").finish()
+    for use in ("daily", "daily", "never"):
+        come(made, use=use)
+    snapshots.forget(made)
+    body = body_of(client, part(made))
+    section = body[body.index('id="quotas"') : body.index("</section>", body.index('id="quotas"'))]
+    cells = re.findall(r'(?:"row"|data-label="(?:Places|Inside|Done|Free|Found it full)")>([^<]*)<', section)
+    assert cells == [
+        "use: often",
+        "2",
+        "1",
+        "1",
+        "0",
+        "1",
+        "use: seldom",
+        "2",
+        "0",
+        "0",
+        "2",
+        "0",
+        "use: in none",
+        "–",
+        "0",
+        "0",
+        "–",
+        "1",
+    ]

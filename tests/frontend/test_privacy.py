@@ -36,7 +36,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "panel": {
             "kind": "generic",
             "parameters": {"person": "pid", "study": "survey", "submission": "tic"},
-            "completion_url": "https://panel.example/?c={code}",
+            "completion_url": "https://panel.example/?p={person}&t={submission}&c={code}",
         }
     },
     "links": {"panel": {"kind": "links"}},
@@ -156,6 +156,10 @@ def test_a_whole_sitting_leaves_no_trace_of_who_it_was(
            if kind != "links" else other_link(study, monkeypatch), kind)  # fmt: skip
     assert Sitting.objects.count() == 2 and Sitting.objects.filter(state="complete").count() == 1
     assert_clean(browser.seen + program.seen, "what was sent")
+    if kind == "generic":
+        leaving = Client()
+        leaving.cookies = browser.cookies
+        assert f"p={IDS['person']}&t={IDS['submission']}&c=" in leaving.get("/s/cast/back").headers["Location"]
     jobs.run_inline(lifecycle.close_stage(study.stages.select_related("study__bank").get(index=1), now=True))
 
     files.write_export(study, tmp_path)

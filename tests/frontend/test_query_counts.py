@@ -75,6 +75,7 @@ def test_every_page_takes_as_many_statements_as_are_committed(query_counts: Quer
     count("POST resume", partial(client.post, "/s/cast/resume"))
     count("GET sitting: unknown", partial(Client().get, "/s/cast/sitting"))
     walk(client, query_counts, exchange=False)
+    count("GET back", partial(client.get, "/s/cast/back"))
     other = Client()
     other.get("/s/cast/")
     other.post("/s/cast/consent", {"consent": "yes"})

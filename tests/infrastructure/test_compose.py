@@ -204,6 +204,7 @@ def test_secrets_go_to_who_needs_them_alone() -> None:
     assert holders("SECRET_KEY") == holders("HUNCH_IDENTITY_KEY") == set(OURS)
     assert holders("HUNCH_PROLIFIC_TOKEN") == {*web, *workers, "beat"}
     assert holders("HUNCH_PROLIFIC_WEBHOOK_SECRET") == holders("HUNCH_GENERIC_SECRET") == web
+    assert holders("HUNCH_GENERIC_CLOSING_SECRET") == web
     assert holders("HUNCH_METRICS_TOKEN") == web
     assert holders("HUNCH_EMAIL_URL") == holders("HUNCH_ALERT_WEBHOOK_SECRET") == {*workers, "beat"}
     assert holders("HUNCH_PING_URL") == {"beat"}

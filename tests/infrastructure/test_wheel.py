@@ -45,8 +45,8 @@ def files_of_the_packages() -> Iterator[str]:
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path.relative_to(ROOT).as_posix()
-    for path in (ROOT / "studies").iterdir():
-        yield f"survey/studies/{path.name}"
+    for path in (ROOT / "studies").rglob("*.toml"):
+        yield f"survey/studies/{path.relative_to(ROOT / 'studies').as_posix()}"
 
 
 @pytest.fixture(scope="module")

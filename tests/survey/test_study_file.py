@@ -287,7 +287,7 @@ def test_a_condition_changes_the_text_of_a_block_for_its_level() -> None:
 
 
 # A budget's file has keys of its own.
-SHIPPED = sorted(path for path in (ROOT / "studies").glob("*.toml") if "budget" not in path.name)
+SHIPPED = sorted(path for path in (ROOT / "studies").rglob("*.toml") if "budget" not in path.name)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)

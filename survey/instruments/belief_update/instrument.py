@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
-from survey.contracts.instruments import CONTRACT, Candidates, Instrument, PoolOutlook
+from survey.contracts.instruments import CONTRACT, Candidates, Instrument, OutcomeRow, PoolOutlook
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
@@ -299,8 +299,8 @@ class BeliefUpdate(Instrument):
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
 
-    def read_outcomes(self, answers: Sequence[Assignment]) -> None:
-        label_reading.read_beliefs(answers)
+    def first_outcome(self, answers: QuerySet[Assignment]) -> tuple[str, Iterable[OutcomeRow]]:
+        return "changed", label_reading.changes(answers, threshold=self.options.threshold)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         return (export.paper_file(assignments, self.options.threshold),)

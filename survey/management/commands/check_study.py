@@ -83,6 +83,9 @@ class Command(HunchCommand):
         for stage in found.stages:
             if (test := stage.test) is not None:
                 self.stdout.write(_test(stage, test))
+            for quota, places in stage.quotas.items():
+                cells = ", ".join(f"{cell} {number}" for cell, number in places.items())
+                self.stdout.write(f"stage {stage.stage} quota {quota}: {cells}; {sum(places.values())} in all")
             if stage.stop:
                 self.stdout.write(f"stage {stage.stage} {stage.stop}")
         for limits in found.sizes:

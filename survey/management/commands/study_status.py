@@ -5,6 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.console.text_tables import percent, table
+from survey.live.people import QuotaLine, quota_lines
 from survey.models import JobStep
 from survey.services.results.outcome_table import StageTable, outcome_table
 from survey.services.sittings.capacity import free_capacity
@@ -47,6 +48,10 @@ class Command(HunchCommand):
         self.stdout.write(f"{study.slug}: {study.title} ({study.bank})")
         header = ["stage", "state", "sittings", "live", "free places", "in time", "counted", "share"]
         self.stdout.write(table(header, rows))
+        if quotas := quota_lines(study, stages):
+            self.stdout.write("")
+            header = ["quota: cell", "stage", "places", "inside", "done", "found it full"]
+            self.stdout.write(table(header, [_quota_row(line) for line in quotas]))
         if steps:
             self.stdout.write("")
             self.stdout.write(
@@ -61,6 +66,12 @@ def _mean(found: StageTable | None) -> str:
     if found is None or found.is_share:
         return percent(found.share if found else None)
     return f"{found.share:.2f}"
+
+
+def _quota_row(line: QuotaLine) -> list[str]:
+    places = "-" if line.places is None else str(line.places)
+    who = [str(number) for number in (line.inside, line.complete, line.found_full)]
+    return [f"{line.quota}: {line.cell or 'in none'}", str(line.stage), places, *who]
 
 
 def _row(step: JobStep) -> list[str]:

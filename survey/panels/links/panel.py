@@ -16,7 +16,7 @@ class Links(Panel):
     contract = 1
     name = links.KIND
     title = "links of their own"
-    keys = PAY_KEYS
+    keys = PAY_KEYS | {"screen_out_pay", "screen_out_places"}
     has_submissions = False
     ids_are_secret = True
 

@@ -18,13 +18,14 @@ from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Layout, Picture, Report, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
-from survey.models import Assignment, CandidateSet, ConditionLevel, Sitting, Slot, Stage, Study
+from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import rules_in_words
 from survey.services.results import beside, estimating
 from survey.services.results.comparing import design_words
 from survey.services.results.estimating import StudyEstimates
+from survey.study_file import QuotaConfig
 
 SAMPLING = (
     Column("stage", "number", "The stage, from 1.", whole=True),
@@ -250,6 +251,24 @@ def _about_people(found: StudyMethods) -> Iterator[str]:
     reasons = [f"{name.removeprefix('excluded_')} ({people})" for name, people, _t in found.flow if "excluded_" in name]
     if reasons:
         yield f"Reasons of exclusions: {', '.join(reasons)}; one person may have several."
+    for quota in found.study.config.quotas:
+        yield _quota_words(quota)
+    if found.study.config.quotas:
+        placed = QuotaPlace.objects.filter(stage__in=found.study.main_stages(), state=QuotaPlace.State.FULL)
+        yield f"{_people(placed.values('sitting').distinct().count())} found their part full."
+
+
+def _quota_words(quota: QuotaConfig) -> str:
+    cells = [
+        f"{cell.name} ({f'{100 * cell.share:g} % of the sittings' if cell.share else _people(cell.places or 0)})"
+        for cell in quota.cells
+    ]
+    how = {"study_full": "turned away", "screened_out": "screened out"}
+    others = "" if quota.otherwise == "admit" else f"; who belongs in none of these parts is {how[quota.otherwise]}"
+    return (
+        f"A quota by {' and '.join(sorted(quota.fields))}, answered before the items, limits each stage: "
+        f"{', '.join(cells)}. Who comes when their part is full is {how[quota.when_full]}{others}."
+    )
 
 
 def _about_estimates(found: StudyMethods) -> Iterator[str]:
@@ -363,6 +382,7 @@ def preregistration(study: Study) -> str:
         lines.append(f"- Stage {number}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
     for one in shown_conditions(study):
         lines.append(f"- Condition {one.factor}, drawn for each {one.per}: {', '.join(one.levels)}.")
+    lines += [f"- {_quota_words(quota)}" for quota in config.quotas]
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
     lines += [

@@ -33,7 +33,7 @@ from survey.services.base.compiled import insert, insert_where, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
 
-from . import comments, debriefing, practice
+from . import comments, debriefing, practice, quotas
 from .attention import due_check
 from .enrolment import claim_booklet
 from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, step_among_items
@@ -285,6 +285,8 @@ def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
     )
     if is_screened_out(in_file, answers):
         _end(sitting, Sitting.State.SCREENED_OUT, now)
+    elif ended := quotas.place(sitting, answers, now):
+        _end(sitting, ended, now)
     else:
         _enter_next_block(sitting, now)
 
@@ -370,6 +372,11 @@ def _revive(sitting: Sitting, now: datetime) -> None:
     if sitting.booklet_id is None and not collecting:
         _end(sitting, Sitting.State.TURNED_AWAY, now)
         return
+    without_place = quotas.take_back(sitting, stage)
+    if without_place and sitting.booklet_id is None:
+        _end(sitting, without_place, now)
+        return
+    collecting = collecting and without_place is None  # Who has begun the items goes on, and counts no more.
     sitting.state = Sitting.State.LIVE
     for assignment in sitting.assignments.filter(state=Assignment.State.RELEASED).select_related("slot"):
         free = collecting and _take_back(assignment.slot, sitting, assignment.position)

@@ -37,6 +37,7 @@ from survey.services.base.locks import count_arrival
 
 from .capacity import admitting_stage, free_booklets, free_place, has_free_place
 from .identities import find_respondent, person_hash, store_identity, submission_hash
+from .quotas import nobody_fits
 from .refusals import too_many_from_here
 
 # Who claims takes any of so many; booklets were dealt at random already.
@@ -179,7 +180,7 @@ def stage_to_join(study: Study) -> Stage:
     if stage is None:
         raise _closed()
     instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
-    if not has_free_place(stage):
+    if not has_free_place(stage) or nobody_fits(stage):
         raise _full()
     return stage
 

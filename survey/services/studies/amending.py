@@ -35,6 +35,8 @@ FREE_OF_SITTING = (
     ("sitting", "open_place_minutes"),
     ("sitting", "begins_per_address"),
 )
+# Keys of a quota that say nothing about who belongs in which cell.
+FREE_OF_QUOTAS = ("places", "share", "when_full", "otherwise")
 DRAWN = ("seed", "questions", "candidates", "roles")
 
 
@@ -274,6 +276,8 @@ class _World:
                 return f"stage {self.bound[0]} was drawn by it: a plan is never changed"
             return ""
         if not self.is_locked:
+            return ""
+        if top == "quotas" and change.path[-1] in FREE_OF_QUOTAS:
             return ""
         if top == "blocks" and len(change.path) > 2 and change.path[-1] in WORDING:
             return ""

@@ -22,7 +22,7 @@ from survey.services.banks.importing import find_bank
 from survey.services.base.retention import retention_problem
 from survey.services.plans.drafting import recipe_of, slots_by_role
 from survey.services.sittings import attention, timing
-from survey.study_file import StageConfig, StudyConfig, StudyFileError
+from survey.study_file import QuotaConfig, StageConfig, StudyConfig, StudyFileError, unplaced_values
 
 from . import sizing
 from .creating import checked_study
@@ -67,7 +67,8 @@ class StageFacts:
     """What a stage asks for: people, and slots by role.
 
     `sampled_so_far`: the sampled slots up to and including this stage that predictors learn from; None where the stage
-    teaches nothing (a pilot, a test stage). `stop`: the stopping rule in words; empty without one.
+    teaches nothing (a pilot, a test stage). `stop`: the stopping rule in words; empty without one. `quotas`: the places
+    of each cell, by quota.
     """
 
     stage: int
@@ -78,6 +79,7 @@ class StageFacts:
     sampled_so_far: int | None = None
     test: TestFacts | None = None
     stop: str = ""
+    quotas: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -241,11 +243,37 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 sampled_so_far=so_far if stage.teaches else None,
                 test=_test_facts(stage),
                 stop=stage.stop.in_words(stage.sittings) if stage.stop else "",
+                quotas={quota.name: quota.places(stage.sittings) for quota in config.quotas},
             )
         )
+        for quota in config.quotas:
+            yield from _of_the_quota(quota, index, stage)
         yield from _of_the_pool(index, found.stages[-1].test, config)
+    for quota in config.quotas:
+        if quota.otherwise != "admit" and (rest := unplaced_values(quota, config.blocks)):
+            answers = "; ".join(f"{name}: {', '.join(values)}" for name, values in rest.items())
+            yield Finding("remark", f"quotas.{quota.name}", f"in no cell, and so {quota.otherwise}: {answers}")
     if not config.pilots and not panels.find(config.panel.kind).is_open:
         yield Finding("remark", "stages", "no pilot: nobody has tried the minutes and the instructions (pilot = true)")
+
+
+def _of_the_quota(quota: QuotaConfig, index: int, stage: StageConfig) -> Iterator[Finding]:
+    """Places that add up to fewer people than the stage needs, or cells that nobody could enter."""
+    places = quota.places(stage.sittings)
+    total = sum(places.values())
+    if total < stage.sittings and quota.otherwise != "admit":
+        yield Finding(
+            "problem",
+            f"quotas.{quota.name}",
+            f"its places add up to {total}, and stage {index} needs {stage.sittings} people, so it can never be full: "
+            'give more places, or set otherwise = "admit"',
+        )
+    if empty := [name for name, number in places.items() if not number]:
+        yield Finding(
+            "remark",
+            f"quotas.{quota.name}",
+            f"stage {index} with {stage.sittings} sittings has no place for: {', '.join(empty)}",
+        )
 
 
 def _test_facts(stage: StageConfig) -> TestFacts | None:
@@ -286,7 +314,10 @@ def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
 def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     panel, kind = config.panel, panels.find(config.panel.kind)
     if missing := kind.missing_setting(config):
-        yield Finding("remark", "panel.signed_entry", f"{missing} (this process has no such setting)")
+        key = "signed_entry" if panel.signed_entry else "completion_signature"
+        yield Finding("remark", f"panel.{key}", f"{missing} (this process has no such setting)")
+    if any("YOUR-" in address for address in panel.completion_addresses):
+        yield Finding("remark", "panel.completion_urls", "one still says YOUR-...: put in what the panel gives you")
     if kind.is_open or kind.problem:
         return
     if found.pay is None or found.cost is None:
@@ -301,6 +332,7 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
             f"{pay.an_hour / 100:.2f} {pay.currency} an hour by the expected {pay.minutes} minutes; the panel's "
             f"minimum is {pay.minimum / 100:.2f}: make it {needed} or more, or the sitting shorter",
         )
+    yield from _of_screen_outs(config, kind)
     if kind.client is not None:
         if panel.spending_cap is None:
             yield Finding("problem", "panel.spending_cap", "none is named, and without one nothing is posted or paid")
@@ -311,7 +343,6 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "panel.spending_cap",
                 f"{panel.spending_cap} does not cover {what}, {cost.rewards + cost.screen_outs}: raise it",
             )
-        yield from _of_screen_outs(config, kind)
         shortest = kind.shortest_maximum(config.expected_minutes)
         if panel.maximum_minutes is not None and panel.maximum_minutes < shortest:
             yield Finding(
@@ -348,7 +379,7 @@ def _of_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[Finding]:
             )
         return
     if not config.screens_out:
-        yield Finding("problem", "panel.screen_out_pay", "no answer of a form screens anybody out (screen_out)")
+        yield Finding("problem", "panel.screen_out_pay", "no answer and no quota screens anybody out")
     if least is not None and panel.screen_out_pay < least:
         yield Finding("problem", "panel.screen_out_pay", f"{panel.screen_out_pay}: the panel's minimum is {least}")
 

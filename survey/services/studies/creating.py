@@ -226,7 +226,27 @@ def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
     elif strange:
         report(("panel",), f'a panel of the kind "{panel.name}" has no {", ".join(strange)}: remove it')
     sound = _options_are_sound(panel.options_model, config.panel.options, "panel", panel.name, report)
-    return panel if sound and not strange else None
+    if strange or (unknown := _unknown_in_addresses(config, panel)):
+        if not strange:
+            report(("panel",), unknown)
+        return None
+    return panel if sound else None
+
+
+def _unknown_in_addresses(config: StudyConfig, panel: panels.Panel) -> str:
+    """What completion addresses ask for and cannot get; empty if nothing."""
+    needed = config.panel.needed_for_closing
+    if needed and not panel.gives_ids_back:
+        named = ", ".join(f"{{{name}}}" for name in sorted(needed))
+        return f'a completion address of a panel of the kind "{panel.name}" holds {{code}} alone: remove {named}'
+    ids = [name for name in study_file.IDS if name in needed]
+    missing = [name for name in ids if name not in panel.parameter_names(config)]
+    formats = [one.of for one in config.panel.formats if one.of not in panel.parameter_names(config)]
+    if missing:
+        return f"a completion address needs {{{missing[0]}}}: give its parameter in [panel.parameters], {missing[0]}"
+    if formats:
+        return f"formats: no {formats[0]} comes in: give its parameter in [panel.parameters], {formats[0]}"
+    return ""
 
 
 def _options_are_sound(

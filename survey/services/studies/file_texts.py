@@ -79,6 +79,36 @@ STARTING_FILES = (
         "example-prolific.toml",
     ),
     StartingFile(
+        "sona",
+        "With people of a SONA site",
+        "One stage; people come with a survey code and go back with it, which grants their credits.",
+        "panels/sona.toml",
+    ),
+    StartingFile(
+        "connect",
+        "With people of CloudResearch Connect",
+        "One stage with a quota by an answer before the items; people whose part is full are screened out with pay.",
+        "panels/connect.toml",
+    ),
+    StartingFile(
+        "positly",
+        "With people of Positly",
+        "One stage; people go back by Positly's completion link and are paid there.",
+        "panels/positly.toml",
+    ),
+    StartingFile(
+        "mturk",
+        "With workers of Mechanical Turk",
+        "One stage, opened by a survey link; workers copy a code from the last page. You pay from a list.",
+        "panels/mturk.toml",
+    ),
+    StartingFile(
+        "cint",
+        "With people of Cint or a similar panel",
+        "One stage with a quota; people go back to an address for each outcome, with the panel's id and a signature.",
+        "panels/cint.toml",
+    ),
+    StartingFile(
         "paper",
         "The paper's study, whole",
         "Seven stages and the test stage of Vafa, Rambachan and Mullainathan (2024). Needs the paper's bank.",

@@ -46,6 +46,7 @@ from survey.models import (
     PredictorRun,
     Question,
     QuestionReport,
+    QuotaPlace,
     Reading,
     Receiver,
     Response,
@@ -101,6 +102,9 @@ def one_row_of_everything() -> World:
     now = timezone.now()
     counted, open_assignment = visitor.sitting.assignments.order_by("position")[:2]
     FormAnswer.objects.create(sitting=visitor.sitting, block="form", answers={}, at=now)
+    QuotaPlace.objects.create(
+        sitting=visitor.sitting, stage=stage, quota="age", cell="young", state="held", answers={"age": 20}, at=now
+    )
     PracticeAnswer.objects.create(sitting=visitor.sitting, number=1, screen="prior", data={}, at=now)
     AttentionAnswer.objects.create(
         sitting=visitor.sitting, name="read", position=1, answer=0, shown=[0, 1], passed=True, at=now
@@ -328,6 +332,9 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "check_attempt_once": lambda w: double(w.a(CheckAttempt)),
     "check_attempts_at_most_two": lambda w: double(w.a(CheckAttempt), attempt=3),
     "form_answer_once_a_block": lambda w: double(w.a(FormAnswer)),
+    "quota_place_one_a_sitting_and_quota": lambda w: double(w.a(QuotaPlace)),
+    "quota_place_state_known": lambda w: change(w.a(QuotaPlace), state="kept"),
+    "quota_place_has_a_cell_unless_outside": lambda w: change(w.a(QuotaPlace), cell=""),
     "attention_answer_once_a_check": lambda w: double(w.a(AttentionAnswer)),
     "question_report_once_in_these_words": lambda w: double(w.a(QuestionReport)),
     "question_report_has_words": lambda w: change(w.a(QuestionReport), text=""),

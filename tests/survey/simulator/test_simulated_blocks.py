@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, Sitting, Study
+from survey.services.sittings import quotas
 from survey.simulator import Crowd, visitors
 from tests import cast
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
+from tests.survey.sittings.test_quotas import AGE, USE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 NONSENSE = {
@@ -53,3 +55,26 @@ def test_careless_people_fail_attention_checks_and_others_do_not(
     study = study_of_everything()
     assert Crowd(study=study, respondents=4, base_url=live_server.url).run() == Counter(completed=4)
     assert set(AttentionAnswer.objects.values_list("passed", flat=True)) == passed
+
+
+def test_simulated_people_fill_the_cells_of_quotas_and_those_beyond_find_them_full(live_server: Any) -> None:
+    # A form behind the items asks `age` and `use` as well.
+    screener = {"kind": "form", "name": "screener", "fields": [{**AGE, "name": "years"}, {**USE, "name": "used"}]}
+    cells = [
+        {"name": "often", "places": 2, "answers": {"used": ["daily"]}},
+        {"name": "seldom", "places": 2, "answers": {"used": ["some"]}},
+    ]
+    ages = [{"name": "young", "share": 0.25, "between": {"years": [18, 29]}}]
+    study = cast.open_study(
+        blocks=blocks(before=screener),
+        quotas=[{"name": "use", "cells": cells}, {"name": "age", "otherwise": "admit", "cells": ages}],
+        panel={"kind": "generic"},
+        stages=[{"sittings": 4}],
+    )
+    crowd = Crowd(study=study, respondents=4, base_url=live_server.url)
+    outcomes = crowd.run()
+    taken = quotas.taken_in(study.stages.get(index=1))
+    assert (taken["use", "often"], taken["use", "seldom"], taken["age", "young"]) == (2, 2, 1)
+    assert outcomes == Counter(completed=4)
+    report = crowd.report()
+    assert report.differences == () and "0 people found their part of a quota full" in report.lines

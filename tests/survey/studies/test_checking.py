@@ -18,7 +18,7 @@ from tests import cast
 
 pytestmark = pytest.mark.django_db
 
-SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").glob("*.toml") if "budget" not in path.name)
+SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").rglob("*.toml") if "budget" not in path.name)
 PAID = {**cast.PROLIFIC, "reward": 200, "spending_cap": 100_000}
 
 

@@ -13,7 +13,7 @@ from survey.services.studies.creating import create_study
 from survey.study_file import parse
 from tests import cast
 
-SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").glob("*.toml") if "budget" not in path.name)
+SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").rglob("*.toml") if "budget" not in path.name)
 TEXT = Path(settings.BASE_DIR, "studies", "demo.toml").read_text(encoding="utf-8")
 
 

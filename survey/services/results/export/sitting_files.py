@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from survey.contracts.tables import Column, ExtraFile
 from survey.models import (
@@ -18,12 +18,13 @@ from survey.models import (
     FormAnswer,
     PracticeAnswer,
     QuestionReport,
+    QuotaPlace,
     Sitting,
     Study,
 )
 from survey.services.results.export.columns import in_utc
 from survey.services.results.export.increments import changed_since
-from survey.services.sittings import debriefing
+from survey.services.sittings import debriefing, quotas
 from survey.study_file import AttentionCheckConfig, CheckConfig
 
 CHUNK = 500
@@ -71,6 +72,15 @@ PRACTICE = (
     Column("answers", "JSON object", "The fields that were accepted, by name. They count for nothing."),
     Column("at", "time, UTC", "When the page was sent."),
 )
+QUOTAS = (
+    *WHO,
+    Column("quota", "text", "The quota's name in the study file."),
+    Column("cell", "text", "The cell in which the person belongs; empty outside of all."),
+    Column("state", "text", "held, full (the sitting ended), outside (in no cell), or lost (while it was expired)."),
+    Column("counts", "0 or 1", "1: the place is taken now. Who expires among the items gives it back."),
+    Column("answers", "JSON object", "The answers that decided, by question."),
+    Column("at", "time, UTC", "When it was decided."),
+)
 REPORTS = (
     *WHO,
     Column("slot", "number", "The slot of the item, as in answers.csv.", whole=True),
@@ -87,6 +97,8 @@ def sitting_files(study: Study, *, stage: int | None = None, since: datetime | N
     yield ExtraFile("checks.csv", CHECKS, _checks(study, stage, since))
     yield ExtraFile("practice.csv", PRACTICE, _practice(study, stage, since))
     yield ExtraFile("question_reports.csv", REPORTS, _reports(study, stage, since))
+    if study.config.quotas:
+        yield ExtraFile("quotas.csv", QUOTAS, _quotas(study, stage, since))
 
 
 def _rows(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None, *related: str) -> Iterator[Any]:
@@ -130,6 +142,16 @@ def _checks(study: Study, stage: int | None, since: datetime | None) -> Iterator
             *_who(row.sitting, study),
             *("attention", row.name, 1, row.position),
             *(row.answer + 1, _words(attention, row.name, row.answer), row.passed, _places(row.shown), in_utc(row.at)),
+        ]
+
+
+def _quotas(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+    taking = quotas.taking(QuotaPlace.objects.filter(pk=OuterRef("pk"))).order_by()
+    for row in _rows(QuotaPlace.objects.annotate(counts=Exists(taking)), study, stage, since):
+        answers = json.dumps(row.answers, ensure_ascii=False, sort_keys=True)
+        yield [
+            *_who(row.sitting, study),
+            *(row.quota, row.cell or None, row.state, row.counts, answers, in_utc(row.at)),
         ]
 
 

@@ -21,7 +21,10 @@ OTHER = "other"
 AGES = ("age", "alter", "years_old")  # names of form fields that ask for an age
 # Tables of people's single pages, of what they wrote, and of who in the team did what: they stay inside.
 LEFT_OUT = frozenset(
-    {"audit", "practice", "question_reports", "steps", "unfinished_screens", "amendments", "candidates", "checks"}
+    {
+        *("audit", "practice", "question_reports", "steps", "unfinished_screens", "amendments", "candidates", "checks"),
+        "quotas",
+    }
 )
 # Columns that hold exact times or the panel's facts, whatever else is in them.
 DROPPED = frozenset(

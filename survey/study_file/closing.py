@@ -1,0 +1,145 @@
+"""Addresses of a panel that people are sent to at the end, with what is filled in there. Imports pydantic and base."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from pydantic import AfterValidator, Field, model_validator
+
+from .base import Strict
+
+# Ids of the panel itself. They are filled in on the server, at the end alone.
+IDS = ("person", "study", "submission")
+CODE, SIGNATURE = "code", "signature"
+PLACEHOLDERS = (*IDS, CODE, SIGNATURE)
+# Nothing is filled in before the host's end, so that no value decides where people are sent. Loopback addresses are
+# those of the fake panel.
+HOST = r"(https://[^\s{}/?#]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)"
+CLOSING_ADDRESS = re.compile(HOST + r"([/?#][^\s{}]*(\{[a-z]+\}[^\s{}]*)*)?")
+IN_BRACES = re.compile(r"\{([a-z]+)\}")
+# The last parameter of an address, if it holds the signature and nothing else.
+LAST_PARAMETER = re.compile(r"[?&][^?&=#]+=\{signature\}$")
+WHOLE_ADDRESS = ("address", "address_and_separator")
+
+
+def placeholders_of(address: str) -> tuple[str, ...]:
+    return tuple(IN_BRACES.findall(address))
+
+
+def _leads_back_to_the_panel(address: str) -> str:
+    if not address:
+        return address
+    names = placeholders_of(address)
+    if not CLOSING_ADDRESS.fullmatch(address):
+        raise ValueError("write https://HOST/..., with {code} and other placeholders behind the host and its /")
+    if strangers := [name for name in names if name not in PLACEHOLDERS]:
+        known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+        raise ValueError(f"there is no {{{strangers[0]}}}; there are {known}")
+    if twice := [name for name in PLACEHOLDERS if names.count(name) > 1]:
+        raise ValueError(f"{{{twice[0]}}} stands in it twice: write it at most once")
+    return address
+
+
+CompletionUrl = Annotated[str, Field(max_length=500), AfterValidator(_leads_back_to_the_panel)]
+
+
+class CompletionUrlsConfig(Strict):
+    """Where people go after each outcome, at a generic panel that has an address for each."""
+
+    completed: CompletionUrl = ""
+    no_consent: CompletionUrl = ""
+    failed_checks: CompletionUrl = ""
+    screened_out: CompletionUrl = ""
+    study_full: CompletionUrl = ""
+
+
+class CompletionSignatureConfig(Strict):
+    """How an address with {signature} is signed: an HMAC with the key `HUNCH_GENERIC_CLOSING_SECRET`.
+
+    `of` is what is signed: values in their order, joined by `separator`; or the address before its last parameter,
+    which holds the signature, without or with the ? or & in front of that parameter.
+    """
+
+    algorithm: Literal["sha1", "sha256", "sha512"] = "sha256"
+    of: (
+        list[Literal["slug", "person", "study", "submission", "outcome", "code"]]
+        | Literal["address", "address_and_separator"]
+    ) = "address"
+    separator: str = Field(default="\n", max_length=3)
+    encoding: Literal["hex", "base64", "base64url"] = "hex"
+
+    @model_validator(mode="after")
+    def signs_each_once(self) -> "CompletionSignatureConfig":
+        if isinstance(self.of, list) and (not self.of or len(set(self.of)) != len(self.of)):
+            raise ValueError("of: name at least one value, and each once")
+        return self
+
+    @property
+    def signs_the_address(self) -> bool:
+        return self.of in WHOLE_ADDRESS
+
+    def text_to_sign(self, address: str, values: Mapping[str, str]) -> str:
+        """What the signature is made of.
+
+        Args:
+            address: with all placeholders filled in but {signature}.
+            values: those that `of` can name, as they are and not as they are encoded in an address.
+        """
+        if isinstance(self.of, list):
+            return self.separator.join(values[name] for name in self.of)
+        found = LAST_PARAMETER.search(address)
+        end = found.start() if found else len(address)
+        return address[: end + 1] if self.of == "address_and_separator" else address[:end]
+
+
+class FormatConfig(Strict):
+    """What an id of the panel must look like, beyond what every id must."""
+
+    of: Literal["person", "study", "submission"]
+    characters: Literal["any", "digits", "hex", "letters_digits", "capitals_digits", "uuid"] = "any"
+    shortest: int = Field(default=1, ge=1, le=128)
+    longest: int = Field(default=128, ge=1, le=128)
+
+    @model_validator(mode="after")
+    def shortest_is_not_above_longest(self) -> "FormatConfig":
+        if self.shortest > self.longest:
+            raise ValueError("shortest is above longest: swap them")
+        return self
+
+    def fits(self, value: str) -> bool:
+        return self.shortest <= len(value) <= self.longest and bool(CHARACTERS[self.characters].fullmatch(value))
+
+
+CHARACTERS: Mapping[str, re.Pattern[str]] = {
+    "any": re.compile(r".*"),
+    "digits": re.compile(r"[0-9]+"),
+    "hex": re.compile(r"[0-9A-Fa-f]+"),
+    "letters_digits": re.compile(r"[0-9A-Za-z]+"),
+    "capitals_digits": re.compile(r"[0-9A-Z]+"),
+    "uuid": re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
+}
+
+
+def filled(address: str, values: Mapping[str, str]) -> str:
+    """The address with these values in place of their placeholders, encoded so that none ends its part of it."""
+    return IN_BRACES.sub(lambda found: quote(values[found[1]], safe="") if found[1] in values else found[0], address)
+
+
+def refuse_signatures_that_do_not_fit(addresses: Sequence[str], signature: CompletionSignatureConfig | None) -> None:
+    """
+    Raises:
+        ValueError: an address has {signature} and the file does not say how to sign, or the other way round.
+    """
+    signed = [address for address in addresses if SIGNATURE in placeholders_of(address)]
+    if signed and signature is None:
+        raise ValueError("{signature} in a completion address needs [panel.completion_signature]: add the table")
+    if signature is None:
+        return
+    if not signed:
+        raise ValueError("completion_signature: no completion address has {signature}: add it there, or remove this")
+    if signature.signs_the_address and (wrong := [one for one in signed if not LAST_PARAMETER.search(one)]):
+        raise ValueError(
+            f'completion_signature: of = "{signature.of}" needs the signature as the last parameter, as in '
+            f"...&sig={{signature}}, which {wrong[0]} has not"
+        )
