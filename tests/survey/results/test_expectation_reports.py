@@ -5,11 +5,15 @@ import json
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Study
+from survey.instruments.belief_update.instrument import BeliefUpdate
+from survey.models import ApiToken, Assignment, LanguageModel, ModelAnswer, Question, Study
 from survey.services.results import reports
 from survey.services.results.expectations.reading import Asked, read
 from survey.services.results.weights import answer_weights
@@ -147,3 +151,33 @@ def test_an_export_of_a_study_that_cannot_be_compared_has_them_empty_and_warns_o
     files = {one.name: list(one.rows) for one in reports.export_files(study, {}, ())}
     assert files["agreement.csv"] == []
     assert not [record for record in caplog.records if record.levelname == "WARNING" and "agreement" in record.message]
+
+
+def test_pages_and_the_api_show_them_and_ask_for_the_right(study: Study, admin_client, client) -> None:
+    for name in NAMES:
+        page = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, name]), {"event": "right"})
+        text = page.content.decode()
+        assert page.status_code == 200
+        assert "<svg" in text
+        assert "good" in text
+        assert "may have learnt them" in text
+        assert client.get(reverse("admin:survey_study_report", args=[study.pk, name])).status_code == 302
+    user = User.objects.create_superuser("root2")
+    reader = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+    for name in NAMES:
+        answer = reader.get(f"/api/v1/studies/{study.slug}/reports/{name}/", {"event": "changed"})
+        assert answer.status_code == 200
+        assert {row["event"] for row in answer.json()["data"][name]} == {"changed"}
+        assert client.get(f"/api/v1/studies/{study.slug}/reports/{name}/").status_code == 401
+    wrong = reader.get(f"/api/v1/studies/{study.slug}/reports/gaps/", {"event": "wrong"})
+    assert wrong.status_code == 400
+
+
+def test_an_instrument_that_cannot_say_what_it_expects_keeps_the_other_reports(study: Study, monkeypatch) -> None:
+    def broken(_instrument: BeliefUpdate) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(BeliefUpdate, "expectations", property(broken))
+    names = [one.name for one in reports.entries_of(study)]
+    assert "alignment" in names
+    assert not set(NAMES) & set(names)
