@@ -17,6 +17,7 @@ from survey.models import ApiToken, Assignment, LanguageModel, ModelAnswer, Ques
 from survey.services.results import reports
 from survey.services.results.expectations.reading import Asked, read
 from survey.services.results.weights import answer_weights
+from survey.services.stages.leaderboard import leaderboard
 from tests import cast
 from tests.survey.filled import run_study
 from tests.survey.instruments.test_aligning import ADAPTIVE, answers_of
@@ -181,3 +182,11 @@ def test_an_instrument_that_cannot_say_what_it_expects_keeps_the_other_reports(s
     names = [one.name for one in reports.entries_of(study)]
     assert "alignment" in names
     assert not set(NAMES) & set(names)
+
+
+def test_the_leaderboard_knows_how_few_answers_decide(study: Study) -> None:
+    lines = [line for line in leaderboard(study) if not line.is_main and line.evaluated_on is not None]
+    assert lines
+    for line in lines:
+        assert line.lost is None or 1 <= line.lost <= line.n
+    assert any(line.lost for line in lines)
