@@ -22,6 +22,7 @@ from survey.study_file import as_far_as_possible
 
 from .expectations import Expecting
 from .measures import Estimands, Measure
+from .quick_export import QuickExport
 from .reports import ReportEntry
 from .screens import Points, Screen, SimulatedPerson
 from .tables import Column, ExtraFile
@@ -547,6 +548,10 @@ class Instrument(ABC):
     @property
     def signals(self) -> Signals:
         return Signals()
+
+    @property
+    def quick_export(self) -> QuickExport | None:
+        return None
 
     def reports(self) -> Sequence[ReportEntry]:
         """The reports of studies of this kind."""

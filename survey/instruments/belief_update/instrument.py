@@ -27,6 +27,7 @@ from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
+from .quick_export import BeliefQuickExport
 from .screens import PRIOR
 
 QUESTIONS = ("target", "evidence")
@@ -126,6 +127,10 @@ class BeliefUpdate(Instrument):
     def expectations(self) -> BeliefExpecting:
         threshold, only = (0, "") if self._study is None else (self.options.threshold, self.evidence_model)
         return BeliefExpecting(self._study, threshold=threshold, only=only)
+
+    @cached_property
+    def quick_export(self) -> BeliefQuickExport | None:
+        return None if self._study is None else BeliefQuickExport(self)
 
     @cached_property
     def real(self) -> real_evidence.RealOutcomes | None:

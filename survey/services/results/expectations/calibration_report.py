@@ -13,10 +13,11 @@ from survey.services.results.line_chart import Axes, Line, line_chart
 from .calibrating import ALL, ForecasterCalibration, calibrations
 from .charts import ForestRow, forest
 from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
-from .errors import Bounded
+from .errors import UNDEFINED, Bounded
 from .reading import read
 
 MOST_LINES = 6
+MOST_SERIES = 3
 COLUMNS = (
     Column("event", "text", "What was forecast."),
     Column("forecaster", "text", "Who gave the chances. the other people: the others’ answers to the same item."),
@@ -169,7 +170,7 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
     binned = [one for one in lines if one.bins and one.about in ("", ALL)] or [one for one in lines if one.bins]
     found = []
     if scored:
-        rows = [ForestRow(_name(one), (one.bits,)) for one in scored]
+        series, rows = _bits_rows(scored)
         found.append(
             picture(
                 f"bits_{event}",
@@ -180,7 +181,7 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
                     name=f"bits-{event.replace('_', '-')}",
                     title=f"Log score: {event}",
                     axis="bits an answer; a coin costs 1",
-                    series=("bits",),
+                    series=series,
                     rows=rows,
                     mark_at=1.0,
                 ),
@@ -214,6 +215,17 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
             )
         )
     return found
+
+
+def _bits_rows(lines: list[ForecasterCalibration]) -> tuple[list[str], list[ForestRow]]:
+    """A row a forecaster; where people forecast, a row for each model, with what they said first and later side by
+    side."""
+    if not all(one.about for one in lines):
+        return ["bits"], [ForestRow(_name(one), (one.bits,)) for one in lines]
+    forecasters = list(dict.fromkeys(one.forecaster for one in lines))[:MOST_SERIES]
+    bits = {(one.about, one.forecaster): one.bits for one in lines}
+    abouts = list(dict.fromkeys(one.about for one in lines))
+    return forecasters, [ForestRow(name, [bits.get((name, who), UNDEFINED) for who in forecasters]) for name in abouts]
 
 
 def _ends(figure: Bounded) -> tuple[float, float]:
