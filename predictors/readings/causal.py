@@ -85,7 +85,8 @@ class CausalReader:
         tokenizer, self._model = _loaded(checkpoint, folder, gguf)
         self._model = self._model.to(self.device).eval()
         self._tokenizer = tokenizer.backend_tokenizer
-        self._begin = _begin_of_text(tokenizer, known=self._model.get_input_embeddings().weight.shape[0])
+        self._known = int(self._model.get_input_embeddings().weight.shape[0])
+        self._begin = _begin_of_text(tokenizer, known=self._known)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         # A text that holds "</s>" means these letters.
@@ -153,6 +154,11 @@ class CausalReader:
             for text, encoding in zip(
                 part, self._tokenizer.encode_batch(list(part), add_special_tokens=False), strict=True
             ):
+                if encoding.ids and max(encoding.ids) >= self._known:
+                    raise PredictorError(
+                        f"model: its tokenizer made token {max(encoding.ids)} of a text, and the model knows "
+                        f"{self._known}: tokenizer.json is of another version; take the one that came with the weights."
+                    )
                 places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
                 starts, ends = without_gaps(places[:, 0], places[:, 1], len(text))
                 begin = [] if self._begin is None else [self._begin]

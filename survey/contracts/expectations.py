@@ -20,7 +20,7 @@ Kind = Literal["model", "judge", "predictor"]
 
 
 @dataclass(frozen=True)
-class Event:
+class ComparedEvent:
     """What people and models both speak about.
 
     `name`: small letters and underscores. `title`: the event in words, such as "the language model is right on the
@@ -49,7 +49,7 @@ class Items:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class ItemReader:
     """One model, judge or predictor on the same k items.
 
     chance: (k,) fractions. Where people forecast: what it really did, 1 or 0, or the share of several tries. Else: the
@@ -92,13 +92,13 @@ class Expectations:
     written: the day by which the items' texts existed; None where that is not known.
     """
 
-    event: Event
+    event: ComparedEvent
     items: Items
     item: np.ndarray
     person: np.ndarray
     weight: np.ndarray
     value: np.ndarray
-    readers: Sequence[Reader] = ()
+    readers: Sequence[ItemReader] = ()
     forecasts: Sequence[Forecast] = ()
     said: Sequence[str] = ()
     others: np.ndarray | None = None
@@ -156,8 +156,13 @@ class Expecting(ABC):
 
     @property
     @abstractmethod
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[ComparedEvent]:
         """What can be compared, the most important first. Reads no row."""
+
+    def obstacle(self, event: str) -> str:
+        """Why nothing can be compared by this event now, in a sentence that says what to do; empty if it seems that it
+        can. Asked before answers are read, so it must take only a quick query or two."""
+        return ""
 
     @abstractmethod
     def of(self, answers: "Sequence[Assignment]", weights: np.ndarray, *, event: str) -> Expectations:

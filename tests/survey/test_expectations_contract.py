@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from survey.contracts.expectations import Event, Expectations, Forecast, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
 
-EVENT = Event("word", "the next person writes the word", "whether they wrote it", "the chance of it")
+EVENT = ComparedEvent("word", "the next person writes the word", "whether they wrote it", "the chance of it")
 GOOD = Expectations(
     event=EVENT,
     items=Items(["a", "b"], texts=["first", "second"], groups={"task": np.array(["x", "y"])}),
@@ -15,7 +15,7 @@ GOOD = Expectations(
     person=np.array([1, 2, 1]),
     weight=np.ones(3),
     value=np.array([1.0, 0.0, 0.5]),
-    readers=(Reader("model", "model", np.array([0.2, np.nan])),),
+    readers=(ItemReader("model", "model", np.array([0.2, np.nan])),),
     forecasts=(Forecast("before", np.full(3, 0.5)),),
 )
 
@@ -33,10 +33,10 @@ GOOD = Expectations(
         ({"items": Items(["a", "b"], texts=["first"])}, "texts: shape"),
         ({"items": Items(["a", "b"], groups={"task": np.array(["x"])})}, "groups"),
         ({"forecasts": (Forecast("before", np.full(3, 2.0)),)}, "forecast 'before'"),
-        ({"readers": (Reader("model", "model", np.array([0.2])),)}, "chance of 'model'"),
-        ({"readers": (Reader("model", "model", np.array([0.2, 1.2])),)}, "chance of 'model'"),
-        ({"readers": (Reader("model", "model", np.ones(2), counts=np.full(3, 2.0)),)}, "counts of 'model'"),
-        ({"readers": (Reader("m", "model", np.ones(2)), Reader("m", "judge", np.ones(2)))}, "same name"),
+        ({"readers": (ItemReader("model", "model", np.array([0.2])),)}, "chance of 'model'"),
+        ({"readers": (ItemReader("model", "model", np.array([0.2, 1.2])),)}, "chance of 'model'"),
+        ({"readers": (ItemReader("model", "model", np.ones(2), counts=np.full(3, 2.0)),)}, "counts of 'model'"),
+        ({"readers": (ItemReader("m", "model", np.ones(2)), ItemReader("m", "judge", np.ones(2)))}, "same name"),
     ],
 )
 def test_it_names_what_does_not_fit(changed, message):

@@ -9,22 +9,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from survey.contracts.expectations import Event, Expectations, Expecting, Forecast, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, Forecast, ItemReader, Items
 from survey.exceptions import StateRefused
-from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Study
+from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Slot, Study
+from survey.services.answers.counting import ESTIMATED
 
 from .label_reading import AT_ONCE
 from .labels import beliefs_of
 from .models import Pair
 
-RIGHT = Event(
+RIGHT = ComparedEvent(
     name="right",
     title="the language model is right on the target question",
     human="the stated belief after the evidence",
     machine="what the model really did",
     people_forecast=True,
 )
-CHANGED = Event(
+CHANGED = ComparedEvent(
     name="changed",
     title="the next person’s belief changes",
     human="whether a person’s belief changed",
@@ -50,6 +51,28 @@ class BeliefExpecting(Expecting):
             raise RuntimeError("belief_update: what people expect is read of a study, and there is none")
         return self._known
 
+    def obstacle(self, event: str) -> str:
+        if event == RIGHT.name:
+            graded = ModelAnswer.objects.graded().filter(question__bank=self._study.bank_id)
+            if self._only:
+                graded = graded.filter(language_model__name=self._only)
+            return "" if graded.exists() else self._no_model()
+        scored = Slot.objects.filter(stage__study=self._study, role__in=ESTIMATED, score__isnull=False)
+        return "" if scored.exists() else self._no_score()
+
+    def _no_model(self) -> str:
+        who = self._only or "no language model"
+        return (
+            f"{self._study.slug}: {who} has {'not ' if self._only else ''}answered questions of {self._study.bank}; "
+            "import_answers and collect_answers bring answers"
+        )
+
+    def _no_score(self) -> str:
+        return (
+            f"{self._study.slug}: no predictor scored items before people were asked about them; a stage after the "
+            "first one, planned with a predictor, has such scores"
+        )
+
     def of(self, answers: Sequence[Assignment], weights: np.ndarray, *, event: str) -> Expectations:
         return self._right(answers, weights) if event == RIGHT.name else self._changed(answers, weights)
 
@@ -60,10 +83,7 @@ class BeliefExpecting(Expecting):
             reader for model in self._models() if (reader := _reader(model, self._study, pairs, targets)) is not None
         ]
         if not readers:
-            raise StateRefused(
-                f"{self._study.slug}: no language model has answered its questions; import_answers and collect_answers "
-                "bring answers"
-            )
+            raise StateRefused(self._no_model())
         beliefs = [beliefs_of(answer) for answer in answers]
         stated = np.array([belief.posterior for belief in beliefs], dtype=np.float64) / 100
         before = np.array([belief.prior for belief in beliefs], dtype=np.float64) / 100
@@ -87,10 +107,7 @@ class BeliefExpecting(Expecting):
             if answer.slot.score is not None:
                 chance[place[answer.slot.item_id]] = min(max(answer.slot.score, 0.0), 1.0)
         if np.isnan(chance).all():
-            raise StateRefused(
-                f"{self._study.slug}: no predictor scored these items before people were asked; a stage after the "
-                "first one that is planned with a predictor has scores"
-            )
+            raise StateRefused(self._no_score())
         threshold = self._threshold
         changed = [bool(beliefs_of(answer).changed(threshold)) for answer in answers]
         return Expectations(
@@ -106,7 +123,7 @@ class BeliefExpecting(Expecting):
             person=_people(answers),
             weight=weights,
             value=np.array(changed, dtype=np.float64),
-            readers=(Reader("the study’s predictor", "predictor", chance),),
+            readers=(ItemReader("the study’s predictor", "predictor", chance),),
         )
 
     def _models(self) -> list[LanguageModel]:
@@ -114,7 +131,7 @@ class BeliefExpecting(Expecting):
         return [model for model in known if not self._only or model.name == self._only]
 
 
-def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: np.ndarray) -> Reader | None:
+def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: np.ndarray) -> ItemReader | None:
     """The model's part; None where it has no answer that bears on a belief."""
     right = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
     chance = np.array([right.get(int(key), np.nan) for key in targets])
@@ -122,7 +139,7 @@ def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: 
     outcome = np.array([bool(pair.outcome) for pair in pairs])
     counts = np.nan_to_num(np.where(outcome, seen, 1 - seen))
     asked = np.array([pair.target_id in right for pair in pairs])
-    return Reader(model.name, "model", chance, counts=counts) if (asked & (counts > 0)).any() else None
+    return ItemReader(model.name, "model", chance, counts=counts) if (asked & (counts > 0)).any() else None
 
 
 def _people(answers: Sequence[Assignment]) -> np.ndarray:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from survey.contracts.expectations import Event, Expectations, Expecting, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, ItemReader, Items
 from survey.exceptions import StateRefused
 from survey.models import Assignment, Study
 
@@ -16,7 +16,7 @@ from .labels import score_of, written_word_of
 from .options import ClozeOptions
 from .reading import ModelWords, words_of_models
 
-WORD = Event(
+WORD = ComparedEvent(
     name="word",
     title="the next person writes the sentence’s own word",
     human="whether a person wrote it",
@@ -78,7 +78,7 @@ class ClozeExpecting(Expecting):
         )
 
 
-def _reader(model: ModelWords, words: Sequence, item: np.ndarray, said: Sequence[str]) -> Reader:
+def _reader(model: ModelWords, words: Sequence, item: np.ndarray, said: Sequence[str]) -> ItemReader:
     keys, places = [one.question_id for one in words], [one.position for one in words]
     chance = np.exp(-np.maximum(model.of("surprisal", keys, places), 0.0))
     known = [{normalised(word): given for word, given in model.words(one.question_id, one.position)} for one in words]
@@ -88,7 +88,7 @@ def _reader(model: ModelWords, words: Sequence, item: np.ndarray, said: Sequence
             given[row] = chance[index]
         else:
             given[row] = known[index].get(word, np.nan)
-    return Reader(model.config.name, "model", chance, given=given, trained=model.config.trained)
+    return ItemReader(model.config.name, "model", chance, given=given, trained=model.config.trained)
 
 
 def _of_others(item: np.ndarray, said: Sequence[str], smoothing: float) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survey.contracts.expectations import Event, Expectations, Expecting, Items, Reader
+from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, ItemReader, Items
 from survey.exceptions import StateRefused
 
 from .analysis import judging
@@ -15,7 +15,7 @@ from .rows import judgements_of, judges_of
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
 
-PREFERRED = Event(
+PREFERRED = ComparedEvent(
     "preferred",
     "the next person prefers the reply of the model named first",
     "whether a person preferred it",
@@ -50,7 +50,7 @@ class PreferenceExpecting(Expecting):
                 continue
             chance = np.full(len(keys), np.nan)
             chance[np.searchsorted(keys, compared.rows.key)] = compared.chance[compared.row_item]
-            readers.append(Reader(name, "judge", chance))
+            readers.append(ItemReader(name, "judge", chance))
         if not readers:
             raise StateRefused(
                 f"{self._study.slug}: no judge has judged enough of these items: judge_replies asks one, "

@@ -170,3 +170,30 @@ def test_an_uploaded_table_of_sentences_becomes_a_bank_of_sentences() -> None:
     assert any("9 lies outside the sentence" in one for one in said)
     with_answers = uploads.propose(b"id,source,text,answer\na,s,What?,yes\n", "questions.csv")
     assert with_answers.rows[0].answer == "yes" and not with_answers.problems
+
+
+MANY = 50_000
+SCRIPTS = (
+    "שָׁלוֹם עֲלֵיכֶם",
+    "مرحبا بالعالم ١٢٣",
+    "é und Ȧ̧",
+    "नमस्ते",
+    "👩‍👩‍👧‍👦 family",
+    "abc \u202eright to left\u202c",
+)
+
+
+def test_a_reply_of_50_000_characters_is_stored_whole(tmp_path: Path) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    long = ("a word and 😀 " * MANY)[:MANY]
+    model_answers.import_replies(replies(tmp_path, f'owl,p1,"{long}"'), bank)
+    stored = ModelAnswer.objects.get().response
+    assert len(stored) == MANY
+    assert stored == long
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_a_reply_in_any_script_is_stored_as_it_came(text: str, tmp_path: Path) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    model_answers.import_replies(replies(tmp_path, f'owl,p1,"{text}"'), bank)
+    assert ModelAnswer.objects.get().response == text

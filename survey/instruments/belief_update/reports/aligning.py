@@ -79,6 +79,8 @@ class StudyAlignment:
     def as_json(self) -> dict[str, Any]:
         row = {name: value for name, value in vars(self).items() if name not in ("comparison", "pair_labels")}
         plain: dict[str, Any] = _plain(row)
+        for one in plain["deployment"]:  # A table of its own, whose rows name the pairs.
+            del one["fragility"]
         return plain
 
 

@@ -93,6 +93,7 @@ class AlignmentReport(Report):
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
         shown = given.whole("failures", lowest=0, highest=10_000)
+        carried = _fragility_table(found)
         failures = aligning.failures_of(study, llm=given.one("llm"), task=given.one("task"), condition=condition)
         averages = found.averages
         return Findings(
@@ -108,12 +109,17 @@ class AlignmentReport(Report):
                 differences_table(found.differences, alphas),
                 *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
                 _deployment_table(found.deployment),
-                _fragility_table(found),
+                carried,
                 _failures_table(failures, shown),
             ],
             pictures=[accuracy_picture(found.comparison)],
             notes=found.notes,
-            data=found.as_json(),
+            data={
+                **found.as_json(),
+                "fragility": [
+                    dict(zip((column.name for column in carried.columns), row, strict=True)) for row in carried.rows
+                ],
+            },
         )
 
 
