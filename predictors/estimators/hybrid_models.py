@@ -378,7 +378,8 @@ def _inverse_and_log_determinant(covariance: Numbers) -> tuple[Numbers, float]:
     each by itself. Where rounding leaves it indefinite, numpy's."""
     factor, failed = dpotrf(covariance, lower=1, clean=1)
     if failed:
-        return np.linalg.inv(covariance), float(np.linalg.slogdet(covariance)[1])
+        inverse: Numbers = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+        return inverse, float(np.linalg.slogdet(covariance)[1])
     lower, _ = dpotri(factor, lower=1)
     return lower + np.tril(lower, -1).T, 2 * float(np.log(np.diag(factor)).sum())
 
