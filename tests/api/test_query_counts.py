@@ -10,7 +10,8 @@ from django.test import Client
 
 from survey.api import urls
 from survey.instruments.belief_update.reports.reasons import reasons_of
-from survey.models import ApiToken, Sitting
+from survey.models import ApiToken, Receiver, Sitting
+from survey.operation import deliveries, receivers
 from survey.services.base import jobs
 from survey.services.results import weights
 from survey.services.sittings.flow import check_questions
@@ -75,8 +76,9 @@ def right_options() -> dict[str, int]:
 
 
 def test_every_endpoint_takes_as_many_statements_as_are_committed(
-    query_counts: QueryCounts, monkeypatch: pytest.MonkeyPatch
+    query_counts: QueryCounts, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    settings.HUNCH_WEBHOOKS_INSIDE = True
     monkeypatch.setattr(weights, "_KNOWN", {})  # Nobody has read a page of these answers before.
     study = cast.open_study()
     count, anybody, researcher = query_counts.count, Client(), reader()
@@ -127,6 +129,14 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(
     runner = Client(headers={"Authorization": f"Token {runner_token()}"})
     runner.get("/api/v1/studies/")  # The token's time of use is written once a minute.
     count("GET postings", partial(runner.get, "/api/v1/studies/cast/postings/"))
+    made, _secret = receivers.add(
+        study, kind=Receiver.Kind.WEBHOOK, address="http://127.0.0.1:9/", causes=[receivers.OFFERED[0].value]
+    )
+    deliveries.send_test(made)
+    place = f"/api/v1/studies/cast/receivers/{made.pk}/"
+    count("GET receivers", partial(runner.get, "/api/v1/studies/cast/receivers/"))
+    count("GET receiver", partial(runner.get, place))
+    count("POST receiver-test", partial(runner.post, f"{place}test/", content_type="application/json"))
     pause = partial(runner.post, "/api/v1/studies/cast/stages/1/pause/", content_type="application/json")
     response = query_counts.count("POST stage-action", pause)
     assert (response.status_code, response.json()["state"]) == (200, "paused")
