@@ -374,8 +374,8 @@ def _newton(
 
 
 def _inverse_and_log_determinant(covariance: Numbers) -> tuple[Numbers, float]:
-    """Both of a symmetric positive definite matrix, from one Cholesky factor: an eighth of the time of asking numpy for
-    each by itself. Where rounding leaves it indefinite, numpy's."""
+    """Both of a symmetric positive definite matrix, from one Cholesky factor: about a third of the operations of
+    numpy's two general routines. Where rounding leaves it indefinite, numpy's."""
     factor, failed = dpotrf(covariance, lower=1, clean=1)
     if failed:
         inverse: Numbers = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
