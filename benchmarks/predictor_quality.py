@@ -4,7 +4,8 @@
     python benchmarks/predictor_quality.py --labelled FILE [--extra FILE] --nested 3 [--predictors a,b] [--folds 10]
     python benchmarks/predictor_quality.py --labelled FILE [--extra FILE] --cost [--predictors a,b]
 
-Each repeat deals the labelled pairs to new folds; a pair, its reverse and its other outcome are in one fold. Rows of
+Without --labelled the rows are those of belief_changes_labelled.csv under HUNCH_STUDY_DATA; without that file nothing is
+measured, and the line says so. Each repeat deals the labelled pairs to new folds; a pair, its reverse and its other outcome are in one fold. Rows of
 the extra file (for instance soft labels) train in every fold, except those whose pair is tested there. A predictor
 tunes its settings on the fold's training rows only. Figures are means over repeats; an interval is the 95 percent
 bootstrap interval over pairs, with its ends averaged over repeats. The last line is JSON.
@@ -46,6 +47,8 @@ from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation import evaluate_with_intervals, parts_by_outcome
 from predictors.splits import Fold, shares_group, split
 from predictors.training import limit_threads
+
+DATA = Path(os.environ.get("HUNCH_STUDY_DATA", ROOT / "../shared/data"))
 
 
 def folds_of(
@@ -159,7 +162,7 @@ def show(name: str, one: dict[str, Any]) -> None:
 def main() -> None:
     """Measure every predictor asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--labelled", type=Path, required=True)
+    parser.add_argument("--labelled", type=Path, default=DATA / "belief_changes_labelled.csv")
     parser.add_argument("--extra", type=Path)
     parser.add_argument("--predictors", default="previous_correct,same_task,embedding_xgboost,hybrid")
     parser.add_argument("--params", type=json.loads, default={}, help='JSON by row: {"bert": {"members": 2}}')
@@ -171,6 +174,9 @@ def main() -> None:
     parser.add_argument("--score", type=int, default=492, help="with --cost: pairs to predict (the paper's test set)")
     parser.add_argument("--threads", type=int, default=1, help="with --cost: threads")
     options = parser.parse_args()
+    if not options.labelled.is_file():
+        print(json.dumps({"benchmark": "predictor_quality", "skipped": f"there is no file {options.labelled}"}))
+        return
     table = read(options.labelled)
     extra = read(options.extra) if options.extra else None
     alone = set(filter(None, options.without_extra.split(",")))

@@ -19,7 +19,7 @@ from ..analysis.errors import MeasuredFigure
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
 from . import drawing
-from .drawing import RankingRow, RankingPoint
+from .drawing import RankingPoint, RankingRow
 
 ENDS = (
     Column("low", "number", "Lower end of its 95 % interval."),
