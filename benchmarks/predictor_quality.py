@@ -4,8 +4,10 @@
     python benchmarks/predictor_quality.py --labelled FILE [--extra FILE] --nested 3 [--predictors a,b] [--folds 10]
     python benchmarks/predictor_quality.py --labelled FILE [--extra FILE] --cost [--predictors a,b]
 
-Without --labelled the rows are those of belief_changes_labelled.csv under HUNCH_STUDY_DATA; without that file nothing is
-measured, and the line says so. Each repeat deals the labelled pairs to new folds; a pair, its reverse and its other outcome are in one fold. Rows of
+Without --labelled the rows are those of belief_changes_labelled.csv under HUNCH_STUDY_DATA; where that file is absent,
+nothing is measured, and the line says so.
+
+Each repeat deals the labelled pairs to new folds; a pair, its reverse and its other outcome are in one fold. Rows of
 the extra file (for instance soft labels) train in every fold, except those whose pair is tested there. A predictor
 tunes its settings on the fold's training rows only. Figures are means over repeats; an interval is the 95 percent
 bootstrap interval over pairs, with its ends averaged over repeats. The last line is JSON.
