@@ -532,7 +532,7 @@ def _read(
         else None,
         people=people_of(stage, len(planned)),
         unanswered=_unanswered(rows, role, place, levels or {}),
-        subjects=_subjects(answers, instrument),
+        subjects=subjects_of(answers, instrument),
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -560,7 +560,7 @@ def _read(
     return _Read(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
 
 
-def _subjects(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
+def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
     """The questions of each answer's item (n, 2), -1 for none; None unless every item is about one or two."""
     keys = instrument.question_keys_of([answer.slot.item for answer in answers])
     if not all(1 <= len(own) <= bandit.MOST_SUBJECTS for own in keys):
