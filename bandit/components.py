@@ -140,7 +140,12 @@ def variance_components(
     for name, share in plain.items():
         own = [way for way in ways if name in only and way in _WAYS_OF[name]]
         again = [np.array([one[name] for one in drawn[way]]) for way in own]
-        shares.append(Share(name, max(0.0, share * total), max(0.0, share), data.interval(share, again)))
+        if name == REST:  # A share near 1 is as precise as that of all the others together.
+            low, high = data.interval(1 - share, [1 - one for one in again])
+            ends = 1 - high, 1 - low
+        else:
+            ends = data.interval(share, again)
+        shares.append(Share(name, max(0.0, share * total), max(0.0, share), ends))
     return Components(
         total=total,
         shares=tuple(shares),

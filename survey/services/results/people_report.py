@@ -190,8 +190,9 @@ def _size(value: float, unit: str) -> str:
 def _lines(rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
     people = found.shares[0]
     under = f" under {in_words(levels)}" if levels else ""
+    title = f"{rows.title[:1].upper()}{rows.title[1:]}"
     yield (
-        f"{rows.title}: {_percent(people.share)} of the variance of single answers{under} lies between people (95 % "
+        f"{title}: {_percent(people.share)} of the variance of single answers{under} lies between people (95 % "
         f"interval {_interval(people.interval)}), from {found.answers} answers of {found.people} people."
     )
     yield f"People's own means differ with a standard deviation of {_size(math.sqrt(people.variance), rows.unit)}."
@@ -279,6 +280,8 @@ def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str,
         "The parts are those of a linear model with effects of people, items and questions that do not depend on each "
         "other. A question in another place of the item (target, evidence) has another effect."
     )
+    if sum(one.share for one in found.shares) > 1 + 1e-9:
+        yield "A share that is estimated below 0 is shown as 0, so that the shares add up to more than 100 %."
     if rows.unit == SHARE:
         yield "The answers are 0 or 1: most of their variance is chance, so that 10 % between people is much."
     if others := [one.factor for one in shown_conditions(study) if one.per == "sitting" and one.factor not in levels]:
