@@ -76,6 +76,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "perplexity": "Say how well language models predict texts.",
         "train_ngram": "Train an n-gram model from texts.",
         "alignment": "Say whether language models perform as people expect.",
+        "cloze": "Compare how people and language models expect the next word.",
         "human_calibration": "Say whether people foresee what people and models get right.",
     },
     "The data": {
