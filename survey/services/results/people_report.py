@@ -81,8 +81,6 @@ class People(Report):
     def obstacle(self, study: Study) -> str:
         if instruments.of_study(study).estimates is None:
             return f"{study.slug}: its instrument names nothing to estimate"
-        if not study.main_stages().exclude(state=Stage.State.DRAFT).exists():
-            return f"{study.slug}: no stage is open yet, so that no answer counts"
         return ""
 
     def make(self, study: Study, given: Given) -> Findings:
