@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("sentence_id", "text", "Id of the sentence."),
     Column("source", "text", "Source of the sentence."),
-    Column("position", "number", "Words that were shown; the next one was asked for.", whole=True),
+    Column("words_shown", "number", "Words that were shown; the next one was asked for.", whole=True),
     Column("target", "text", "The sentence's own word, with its punctuation."),
     Column("typed", "text", "What was typed, the last time it was asked for.", written=True),
     Column("asked_twice", "0 or 1", "1: more than one word was typed at first, and one word was asked for again."),

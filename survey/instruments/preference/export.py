@@ -1,6 +1,7 @@
 """The columns of preferences, and the two files that every export has beside the answers."""
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.tables import TIME, Column, ExtraFile
@@ -133,5 +134,5 @@ def _judgements(study: "Study | None", models: Iterable[str]) -> Iterator[list[A
             verdict.chance_a,
             verdict.first,
             verdict.reply,
-            verdict.created_at,
+            verdict.created_at.astimezone(UTC).isoformat(),
         ]

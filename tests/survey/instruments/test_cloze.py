@@ -32,6 +32,8 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import arrive, read
+from tests.golden.psych_ds import errors_of
+from tests.golden.test_package import built
 
 pytestmark = pytest.mark.django_db
 
@@ -154,7 +156,7 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
     assert len(chances) == len(norms) and all(12 / 29 < chance <= 1 for chance in chances.values())
     rows = exported(study, tmp_path / "answers", "answers.csv")
     assert {row["rule"] for row in rows} == {"1"}
-    assert {row["position"] for row in rows if row["sentence_id"] == "s5"} <= {"3", "4"}
+    assert {row["words_shown"] for row in rows if row["sentence_id"] == "s5"} <= {"3", "4"}
     found = estimate(study, by=["source", "position"]).as_json()
     assert "positions in the bank's 6 sentences" in str(found) and "source_1" in str(found)
     # The report, with the model that read, and the one that did not.
@@ -168,6 +170,10 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
         answers := study_answers(study), np.ones(len(answers)), event="word"
     )
     assert [reader.name for reader in expected.readers] == ["bigram"] and len(expected.items) == len(norms)
+    package = built(study, tmp_path / "package", audience="public")
+    assert errors_of(package) == set()
+    told = "".join(path.read_text() for path in (package / "data").glob("*answers_data.csv"))
+    assert "words_shown" in told and "typed" not in told
     assert ((expected.others > 0) & (expected.others < 1)).all()
 
 

@@ -30,6 +30,8 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import arrive
+from tests.golden.psych_ds import errors_of
+from tests.golden.test_package import built
 from tests.predictors.fake_endpoint import chat, refusal, running
 
 pytestmark = pytest.mark.django_db
@@ -211,6 +213,7 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
     same = json.loads((again / "preferences.json").read_text())
     assert same["bradley_terry"]["people"] == pytest.approx(data["bradley_terry"]["people"], abs=1e-6)
     assert same["side"]["people"] == pytest.approx(data["side"]["people"], abs=1e-6)
+    assert errors_of(built(study, tmp_path / "package", audience="public")) == set()
 
 
 def test_the_page_shows_two_replies_as_text_and_names_nobody(

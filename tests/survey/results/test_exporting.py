@@ -13,12 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.contracts.tables import Column, ExtraFile
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.base import csv_lines
-from survey.services.results.export import contents, files, reading
+from survey.services.results.export import columns, contents, files, reading
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 from tests import cast
@@ -269,3 +270,9 @@ def test_an_export_that_breaks_leaves_the_old_file_whole(
         files.write_export(study, tmp_path)
     assert (tmp_path / "answers.csv").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("name", instruments.names())
+def test_no_column_of_an_instrument_has_a_name_of_ours(name: str) -> None:
+    header = [one.name for one in (*columns.BEFORE, *instruments.kind(name).columns, *columns.AFTER, columns.IS_TEST)]
+    assert [one for one in header if header.count(one) > 1] == []
