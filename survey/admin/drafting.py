@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -10,11 +11,12 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 
 from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.models import Posting, Stage, Study
-from survey.panels import money, posting_checks, postings
+from survey.panels import money, posting_checks, postings, rehearsals
 from survey.panels.addresses import public_root
 from survey.panels.asking import can_ask
 from survey.read_only_admin import ReadOnlyAdmin
@@ -69,6 +71,21 @@ class AdoptForm(StageForm):
     )
 
 
+class ScheduleForm(forms.Form):
+    at = forms.DateTimeField(
+        label="When (UTC)",
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"],
+        help_text="Such as 2027-01-31 09:00.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+
+    def clean_at(self) -> datetime:
+        at: datetime = self.cleaned_data["at"].replace(tzinfo=UTC)
+        if at <= timezone.now():
+            raise forms.ValidationError("This is past: name a later time.")
+        return at
+
+
 class PlacesForm(forms.Form):
     more = forms.IntegerField(min_value=1, max_value=MOST_PLACES, label="Places to add")
 
@@ -82,6 +99,7 @@ class Outlook:
     committed: int
     cap: int | None
     pay: Any
+    fees: Any
 
     @property
     def stops(self) -> int:
@@ -96,6 +114,7 @@ def outlook_of(stage: Stage, *, places: int, reward: int) -> Outlook:
         committed=money.committed(study),
         cap=study.config.panel.spending_cap,
         pay=hourly_pay(study, reward=reward),
+        fees=money.fees_expected(study),
     )
 
 
@@ -143,7 +162,9 @@ class DraftingPages(PostingPages):
         return [
             path("draft/<int:study>/", wrap(self.draft_view), name="survey_posting_draft"),
             path("adopt/<int:study>/", wrap(self.adopt_view), name="survey_posting_adopt"),
+            path("rehearse/<int:study>/", wrap(self.rehearse_view), name="survey_posting_rehearse"),
             path("<int:pk>/places/", wrap(self.places_view), name="survey_posting_places"),
+            path("<int:pk>/schedule/", wrap(self.schedule_view), name="survey_posting_schedule"),
             *super().get_urls(),
         ]
 
@@ -224,6 +245,35 @@ class DraftingPages(PostingPages):
             is_over=first is None,
         )
 
+    def rehearse_view(self, request: HttpRequest, study: int) -> HttpResponse:
+        """The whole life once at the panel, by a test participant and without money. GET shows how far it is."""
+        found = self._study(request, study)
+        if why := _without_a_panel(found):
+            return self._page(request, "no_panel.html", title=f"{found.slug} is not rehearsed", study=found, why=why)
+        client = panels.of_study(found).client
+        begun, problem = rehearsals.newest(found), ""
+        if request.method == "POST":
+            try:
+                if begun is None or "begin" in request.POST:
+                    root = request.build_absolute_uri("/").rstrip("/")
+                    begun = rehearsals.begin(found, root=root, by=request.user, via="admin")
+                rehearsals.look(begun, by=request.user, via="admin")
+            except HunchError as exc:
+                problem = exc.message
+            else:
+                return HttpResponseRedirect(reverse("admin:survey_posting_rehearse", args=[found.pk]))
+        return self._page(
+            request,
+            "rehearse.html",
+            title=f"Rehearse {found.slug}",
+            study=found,
+            begun=begun,
+            steps=rehearsals.steps_of(begun) if begun is not None else (),
+            problem=problem,
+            panel=panels.of_study(found),
+            can_be_asked=can_ask(found.config.panel.kind) and client is not None and client.can("rehearse"),
+        )
+
     def places_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Offer more places. The first button says what they cost; only whoever then types the sum offers them."""
         posting = self._posting(request, pk)
@@ -232,7 +282,7 @@ class DraftingPages(PostingPages):
         cents, error = None, ""
         if request.method == "POST" and form.is_valid():
             more = form.cleaned_data["more"]
-            cents = more * posting.reward
+            cents = postings.cost_of_more(posting, more)
             error = sum_error(request, cents, posting.currency) if "add" in request.POST else ""
             if "add" in request.POST and not error:
                 return self._act(request, posting, "More places", lambda: _more_places(posting, more, request.user))
@@ -243,6 +293,28 @@ class DraftingPages(PostingPages):
             posting=posting,
             form=form,
             cents=cents,
+            error=error,
+            committed=money.committed(posting.study),
+            cap=posting.study.config.panel.spending_cap,
+        )
+
+    def schedule_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Have the panel show it from a time on. Only whoever types the sum schedules it: it counts from now on."""
+        posting = self._posting(request, pk)
+        self._require(request, Right.SPEND, posting)
+        form = ScheduleForm(request.POST if request.method == "POST" else None)
+        error = ""
+        if request.method == "POST" and form.is_valid():
+            error = sum_error(request, posting.cost, posting.currency)
+            if not error:
+                at = form.cleaned_data["at"]
+                return self._act(request, posting, "Schedule", lambda: _scheduled(posting, at, request.user))
+        return self._page(
+            request,
+            "schedule.html",
+            title=f"Schedule: {posting}",
+            posting=posting,
+            form=form,
             error=error,
             committed=money.committed(posting.study),
             cap=posting.study.config.panel.spending_cap,
@@ -269,6 +341,11 @@ def _without_a_panel(study: Study) -> str:
     if panel.client is None:
         return f'The study file says panel.kind = "{panel.name}", which has no panel that the study could be posted at.'
     return ""
+
+
+def _scheduled(posting: Posting, at: datetime, user: Any) -> str:
+    made = postings.schedule(posting, at, by=user, via="admin")
+    return f"The panel shows it to people from {at:%Y-%m-%d %H:%M} UTC on; it says {made.state} now."
 
 
 def _more_places(posting: Posting, more: int, user: Any) -> str:

@@ -16,7 +16,7 @@ from django.urls import URLPattern, path
 from survey.contracts import panels
 from survey.contracts.panels import PostingState
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
-from survey.panels import money, posting_checks, postings, reconciliation, submissions
+from survey.panels import accounts, money, posting_checks, postings, reconciliation, submissions
 from survey.panels.asking import can_ask, state_of
 from survey.panels.postings import Move
 from survey.panels.reconciliation import Action, Reconciliation
@@ -60,6 +60,10 @@ def _publish(posting: Posting, user: Any) -> str:
     return "Published: the panel shows it to people now."
 
 
+def _unschedule(posting: Posting, user: Any) -> str:
+    return f"The panel says {postings.unschedule(posting, by=user, via='admin').state} now."
+
+
 def _change(move: Move) -> Callable[[Posting, Any], str]:
     def run(posting: Posting, user: Any) -> str:
         return f"The panel says {postings.change(posting, move, by=user, via='admin').state} now."
@@ -101,6 +105,15 @@ ACTIONS = (
         costs=lambda posting, _found: posting.cost,
     ),
     PostingAction(
+        "unschedule",
+        "Take the schedule back",
+        "The posting is a draft again: the panel does not show it by itself, and it costs nothing.",
+        Right.RECRUIT,
+        "unschedule",
+        lambda posting, _found: state_of(posting) == PostingState.SCHEDULED,
+        _unschedule,
+    ),
+    PostingAction(
         "pause",
         "Pause",
         "The panel sends nobody else. Those inside finish.",
@@ -133,7 +146,8 @@ ACTIONS = (
     PostingAction(
         "approve",
         "Approve those who finished",
-        "Everybody who finished here and waits for review is approved and gets the reward.",
+        "Everybody who finished here and waits for review is approved and gets the reward. The panel's fee comes on "
+        "top.",
         Right.SPEND,
         "approve",
         lambda _posting, found: bool(found.to(Action.APPROVE)),
@@ -152,7 +166,8 @@ ACTIONS = (
     PostingAction(
         "pay",
         "Pay what is owed",
-        "Bonuses to everybody who is owed one. They are sent once, and cannot be taken back.",
+        "Bonuses to everybody who is owed one. They are sent once, and cannot be taken back. The panel's fee comes on "
+        "top.",
         Right.PAY,
         "pay_bonuses",
         lambda _posting, found: found.owed_cents > 0,
@@ -218,9 +233,12 @@ class PostingAdmin(DraftingPages):
             committed=money.committed(posting.study),
             cap=posting.study.config.panel.spending_cap,
             pay=hourly_pay(posting.study),
+            account=accounts.account_of(posting) if posting.published_at else None,
+            advice=accounts.advice_of(posting) if posting.published_at is None else None,
             problem=panels.find(posting.panel).problem,
             checks=_checks_of(posting),
             may_add_places=self._may_add_places(request, posting),
+            may_schedule=self._may_schedule(request, posting),
             may_draft_again=not posting.external_id and may_draft(request.user, posting.study),
             leads_to_a_closed_door=postings.leads_to_a_closed_door(posting),
             actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
@@ -303,6 +321,17 @@ class PostingAdmin(DraftingPages):
             error=error,
         )
 
+    def _may_schedule(self, request: HttpRequest, posting: Posting) -> bool:
+        client = panels.find(posting.panel).client
+        return (
+            bool(posting.external_id)
+            and posting.published_at is None
+            and client is not None
+            and can_ask(posting.panel)
+            and client.can("schedule")
+            and rights.may(request.user, Right.SPEND, posting.study_id)
+        )
+
     def _may_add_places(self, request: HttpRequest, posting: Posting) -> bool:
         client = panels.find(posting.panel).client
         return (
@@ -330,7 +359,7 @@ def _checks_of(posting: Posting) -> list[posting_checks.PostingCheck]:
     """What stands between a draft and its publishing; nothing once it was published."""
     if posting.published_at is not None:
         return []
-    return posting_checks.checks(posting.stage, places=posting.places, reward=posting.reward)
+    return posting_checks.checks(posting.stage, places=posting.places, reward=posting.reward, posting=posting)
 
 
 @admin.register(Submission)
@@ -366,7 +395,7 @@ class PaymentBatchAdmin(ReadOnlyAdmin):
     list_filter = (study_filter("posting__study"), "state")
     list_select_related = ("posting__stage__study", "created_by")
     deferred = deferred_study("posting__stage__study")
-    fields = ("posting", "state", "external_id", "error", "created_by", "created_at", "sent_at", "settled_at")
+    fields = ("posting", "state", "fees", "external_id", "error", "created_by", "created_at", "sent_at", "settled_at")
     inlines = (PaymentInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from survey.exceptions import FieldErrors, FileErrors, NotFound, StateRefused
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study, Submission
+from survey.panels.accounts import cost_at_panel
 from survey.panels.asking import state_meant
 from survey.services.answers import blinding
 from survey.services.base import rights
@@ -331,8 +332,11 @@ class PostingList(ResearcherView):
                 "currency": posting.currency,
                 "places": posting.places,
                 "minutes": posting.expected_minutes,
+                "may_cost": posting.cost,
+                "has_cost": cost_at_panel(posting),
                 "submissions": counts[posting.pk],
                 "created_at": posting.created_at,
+                "publish_at": posting.publish_at,
                 "published_at": posting.published_at,
                 "read_at": posting.read_at,
                 "error": posting.error,

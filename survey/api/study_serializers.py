@@ -254,8 +254,11 @@ class RunSerializer(serializers.Serializer[Any]):
                 "currency": "GBP",
                 "places": 60,
                 "minutes": 15,
+                "may_cost": 21000,
+                "has_cost": 1050,
                 "submissions": {"AWAITING REVIEW": 12, "APPROVED": 3},
                 "created_at": "2026-11-21T09:00:00Z",
+                "publish_at": None,
                 "published_at": "2026-11-21T09:05:00Z",
                 "read_at": "2026-11-21T10:00:00Z",
                 "error": "",
@@ -275,10 +278,17 @@ class PostingSerializer(serializers.Serializer[Any]):
     currency = serializers.CharField()
     places = serializers.IntegerField()
     minutes = serializers.IntegerField()
+    may_cost = serializers.IntegerField(
+        help_text="All places, and who is screened out, in whole cents or pence, with the panel's fees and VAT."
+    )
+    has_cost = serializers.IntegerField(
+        allow_null=True, help_text="Until now by the panel's own account, with fees and VAT; null if it has not said."
+    )
     submissions = serializers.DictField(
         child=serializers.IntegerField(), help_text="How many there are by the panel's status, when it was last read."
     )
     created_at = serializers.DateTimeField()
+    publish_at = serializers.DateTimeField(allow_null=True, help_text="When the panel is to show it by itself.")
     published_at = serializers.DateTimeField(allow_null=True)
     read_at = serializers.DateTimeField(allow_null=True)
     error = serializers.CharField(allow_blank=True, help_text="Why the panel could not be read the last time.")

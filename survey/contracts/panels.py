@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict
 
 from survey.exceptions import EntryRefused, HunchError
+from survey.fees import FeeRates
 from survey.study_file import as_far_as_possible
 
 from .plugins import Plugins
@@ -206,6 +207,9 @@ class PostingAtPanel:
     reward: int | None = None
     minutes: int | None = None
     screen_outs: int | None = None  # What all screen-outs may cost, in cents.
+    currency: str = ""
+    # What Hunch wrote on it when it was drafted, so that a draft whose answer was lost is known again.
+    mark: str = ""
     codes: frozenset[str] = frozenset()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -237,6 +241,65 @@ class Bonus:
     submission: str = field(repr=False)
     person: str = field(repr=False)
     cents: int
+
+
+@dataclass(frozen=True)
+class PostingCost:
+    """Money by what it is for, in whole cents or pence: what people get for their submissions and as bonuses, and the
+    fees on both with their VAT."""
+
+    rewards: int
+    bonuses: int
+    fees: int
+    currency: str
+
+    @property
+    def total(self) -> int:
+        return self.rewards + self.bonuses + self.fees
+
+
+@dataclass(frozen=True)
+class Wallet:
+    """What can be spent at the panel now, in whole cents or pence."""
+
+    available: int
+    currency: str
+
+
+@dataclass(frozen=True)
+class PayAdvice:
+    """Cents an hour that the panel demands and that it recommends."""
+
+    minimum: int
+    recommended: int
+    currency: str
+
+
+@dataclass(frozen=True)
+class PreparedBonuses:
+    """Bonuses that are set up and not paid yet. `fees`: what they cost beside themselves, VAT included, in cents; None
+    if the panel does not say."""
+
+    external_id: str
+    fees: int | None = None
+
+
+@dataclass(frozen=True)
+class PanelRehearsal:
+    """A posting's trial at the panel, which only test participants see and which costs nothing. `address`: where it is
+    taken part in."""
+
+    external_id: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Demographics:
+    """What the panel knows of one of its people, by its own names for it."""
+
+    submission: str = field(repr=False)
+    person: str = field(repr=False)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -352,6 +415,52 @@ class PanelClient(ABC):
         again. Returns the state."""
         raise self._cannot("change the places")
 
+    def schedule(self, external_id: str, at: datetime) -> str:
+        """Have it shown to people from then on. Returns the state."""
+        raise self._cannot("schedule a posting")
+
+    def unschedule(self, external_id: str) -> str:
+        """Take that back: it is a draft again. Returns the state."""
+        raise self._cannot("take back a posting's schedule")
+
+    def rehearse(self, sent: Mapping[str, Any]) -> PanelRehearsal:
+        """Make a trial of what would be drafted, which only test participants see and which costs nothing."""
+        raise self._cannot("rehearse a posting")
+
+    def recruitment_hours(self, external_id: str) -> float:
+        """How long the panel expects to need for all places."""
+        raise self._cannot("predict how long recruiting takes")
+
+    # What it costs
+
+    def fees(self, external_id: str = "") -> FeeRates:
+        """What the panel takes beside what people get, for the posting if one is named."""
+        raise self._cannot("say what it costs")
+
+    def spent(self, external_id: str) -> PostingCost:
+        """What a posting has cost so far."""
+        raise self._cannot("say what a posting has cost")
+
+    def wallet(self) -> Wallet:
+        raise self._cannot("say what can be spent")
+
+    def pay_advice(self, currency: str) -> PayAdvice:
+        raise self._cannot("say what should be paid")
+
+    # People
+
+    def group(self, name: str, *, project: str = "") -> str:
+        """The id of the panel's group of people with that name, made where there is none."""
+        raise self._cannot("keep groups of people")
+
+    def add_to_group(self, group: str, people: Sequence[str]) -> None:
+        """Add people; who is in it already stays once. Safe to repeat."""
+        raise self._cannot("keep groups of people")
+
+    def demographics(self, external_id: str) -> Iterable[Demographics]:
+        """What the panel knows of a posting's people."""
+        raise self._cannot("export demographic data")
+
     # Submissions
 
     def submissions(self, external_id: str) -> Iterable[SubmissionAtPanel]:
@@ -379,9 +488,9 @@ class PanelClient(ABC):
 
     # Bonuses
 
-    def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str:
-        """First step of a payment, if the panel needs two: prepares the bonuses and returns an id. This alone pays
-        nothing. Returns an empty text if nothing is prepared."""
+    def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str | PreparedBonuses:
+        """First step of a payment, if the panel needs two: prepares the bonuses and returns an id, or the id with what
+        they cost beside themselves. This alone pays nothing. Returns an empty text if nothing is prepared."""
         return ""
 
     def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
@@ -447,6 +556,10 @@ class Panel:
     has_parts: ClassVar[bool] = False
     # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
     minimum_an_hour: ClassVar[Mapping[str, int]] = {}
+    # What it recommends for an hour where it cannot be asked, in cents by currency.
+    recommended_an_hour: ClassVar[Mapping[str, int]] = {}
+    # The highest fee and VAT that it takes: what is reckoned with where it cannot be asked.
+    highest_fees: ClassVar[FeeRates] = FeeRates()
     # The least that it allows as a fixed pay for people who are screened out, in cents by currency.
     minimum_screen_out: ClassVar[Mapping[str, int]] = {}
     # Whether an id is known to its person alone, so that who names it is that person.
@@ -578,6 +691,11 @@ class Panel:
         return study.config.panel.address_after(outcome, code)
 
     # What its words mean
+
+    def mark(self, posting: "Posting") -> str:
+        """What a draft of this posting bears at the panel (`PostingAtPanel.mark`); empty if the panel has no place for
+        it."""
+        return ""
 
     def submission_status(self, text: str) -> SubmissionStatus:
         """What the panel's own text for a submission's status means."""

@@ -26,7 +26,7 @@ from .question import Bank, Question, Task
 from .quota import QuotaPlace
 from .reading import NgramModel, QuestionText, Reading
 from .receiver import Delivery, Receiver
-from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Submission, WebhookEvent
+from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Rehearsal, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
 from .second_factor import CodeApp, RecoveryCodes
 from .sitting import (
@@ -99,6 +99,7 @@ __all__ = [
     "Reading",
     "Receiver",
     "RecoveryCodes",
+    "Rehearsal",
     "Respondent",
     "Response",
     "Restore",

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from survey.exceptions import StateRefused
+from survey.fees import FeeRates
 
 from .sitting import Respondent
 from .study import Stage, Study
@@ -39,6 +40,18 @@ class Posting(models.Model):
     places = models.PositiveIntegerField()
     expected_minutes = models.PositiveSmallIntegerField()
     screen_outs = models.PositiveIntegerField(default=0, help_text="What all who are screened out may cost, in cents.")
+    fee_rate = models.PositiveIntegerField(
+        default=0, help_text="The panel's fee on what people get, in hundredths of a percent."
+    )
+    vat_rate = models.PositiveIntegerField(default=0, help_text="VAT on the fee, in hundredths of a percent.")
+    fixed_fee = models.PositiveIntegerField(
+        default=0, help_text="What the panel takes beside that, VAT included, in cents: for a representative sample."
+    )
+    group = models.CharField(
+        max_length=64, blank=True, help_text="The panel's id of the group of those who have begun here."
+    )
+    told = models.JSONField(default=dict, help_text="What the panel last said of money and time.")
+    publish_at = models.DateTimeField(null=True, blank=True, help_text="When the panel is to show it by itself.")
     draft = models.JSONField(default=dict, help_text="What the panel was sent, filters and codes among it.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -85,13 +98,22 @@ class Posting(models.Model):
 
     @property
     def committed(self) -> int:
-        """How many cents its places and screen-outs may cost; 0 before it was published."""
+        """How many cents its places and screen-outs may cost, fees and VAT included; 0 before it was published."""
         return self.cost if self.published_at else 0
 
     @property
-    def cost(self) -> int:
-        """In cents, without bonuses and the panel's fees."""
+    def people_cost(self) -> int:
+        """What people may get for its places and screen-outs, in cents."""
         return self.reward * self.places + self.screen_outs
+
+    @property
+    def fees(self) -> FeeRates:
+        return FeeRates(self.fee_rate, self.vat_rate, self.fixed_fee)
+
+    @property
+    def cost(self) -> int:
+        """In cents, with the panel's fee and VAT, without bonuses."""
+        return self.people_cost + self.fees.on(self.people_cost) + self.fixed_fee
 
 
 class PostingPart(models.Model):
@@ -144,6 +166,7 @@ class Submission(models.Model):
     resolution = models.CharField(max_length=300, blank=True, help_text="What a person decided where the two differ.")
     resolved_status = models.CharField(max_length=40, blank=True, help_text="The panel's status at that time.")
     resolved_at = models.DateTimeField(null=True, blank=True)
+    grouped_at = models.DateTimeField(null=True, blank=True, help_text="When the person was put into the group.")
 
     class Meta:
         ordering = ["posting", "id"]
@@ -183,6 +206,9 @@ class PaymentBatch(models.Model):
     posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="payment_batches")
     state = models.CharField(max_length=8, choices=State.choices, default=State.PREPARED)
     external_id = models.CharField(max_length=64, blank=True)
+    fees = models.PositiveIntegerField(
+        default=0, help_text="What these bonuses cost beside themselves, VAT included, in cents."
+    )
     error = models.TextField(blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -239,6 +265,29 @@ class Payment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()}: {self.amount}"
+
+
+class Rehearsal(models.Model):
+    """A trial of a study at its panel, which leads into the study's test copy. Nothing of it counts or costs."""
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="rehearsals")
+    copy = models.BigIntegerField(help_text="The key of the test copy that it leads into. The copy may be gone.")
+    panel = models.CharField(max_length=40)
+    external_id = models.CharField(max_length=64, help_text="The panel's id of the trial.")
+    address = models.TextField(blank=True, help_text="Where the test participant takes part.")
+    steps = models.JSONField(default=list, help_text="What was found in the last look: title, done, sentence.")
+    is_over = models.BooleanField(default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    read_at = models.DateTimeField(null=True, blank=True, help_text="When the panel was last asked about it.")
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"rehearsal {self.pk} of {self.study.slug}"
 
 
 class WebhookEvent(models.Model):

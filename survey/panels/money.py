@@ -15,8 +15,18 @@ from django.db import transaction
 from django.db.models import Q, Sum
 from django.utils import timezone
 
-from survey.contracts.panels import Bonus, PanelCannot, PanelClient, PanelError, PanelIds, SubmissionStatus
+from survey.contracts import panels
+from survey.contracts.panels import (
+    Bonus,
+    PanelCannot,
+    PanelClient,
+    PanelError,
+    PanelIds,
+    PreparedBonuses,
+    SubmissionStatus,
+)
 from survey.exceptions import StateRefused
+from survey.fees import FeeRates
 from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission, Withdrawal
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
@@ -37,14 +47,25 @@ class Owed:
 
 
 def committed(study: Study) -> int:
-    """Cents: all places of published postings at their reward, and every bonus that was or may have been paid.
+    """Cents, with the panel's fees and VAT: all places of published postings at their reward, and every bonus that was
+    or may have been paid.
 
     A payment that is void counts where its batch was paid all the same: the bonus was then paid twice.
     """
     rewards = sum(posting.committed for posting in study.postings.all())
     spent = Payment.objects.filter(Q(is_void=False) | Q(batch__state=State.PAID), batch__posting__study=study)
     bonuses = spent.aggregate(sum=Sum("amount"))["sum"]
-    return rewards + (bonuses or 0)
+    batches = PaymentBatch.objects.filter(posting__study=study).exclude(state=State.REFUSED)
+    fees = batches.aggregate(sum=Sum("fees"))["sum"]
+    return rewards + (bonuses or 0) + (fees or 0)
+
+
+def fees_expected(study: Study) -> FeeRates:
+    """What the panel takes of a posting that is not drafted yet: what it said of the newest one, or else the most that
+    it takes."""
+    newest = study.postings.order_by("-pk").first()
+    highest = panels.of_study(study).highest_fees
+    return FeeRates(newest.fee_rate, newest.vat_rate) if newest is not None and newest.fee_rate else highest
 
 
 def refuse_over_cap(study: Study, extra: int) -> None:
@@ -58,7 +79,8 @@ def refuse_over_cap(study: Study, extra: int) -> None:
     spent = committed(study)
     if spent + extra > cap:
         raise StateRefused(
-            f"panel.spending_cap: {extra} more would make {spent + extra} of {cap} cents; nothing was done"
+            f"panel.spending_cap: {extra} more would make {spent + extra} of {cap} cents, the panel's fees and VAT "
+            "included; nothing was done"
         )
 
 
@@ -184,12 +206,14 @@ def _prepare(posting: Posting, only: Submission | None, *, at_once: int, by: Any
     due = [one for one in owed(posting) if only is None or one.submission.pk == only.pk][:at_once]
     if not due:
         return None
-    refuse_over_cap(posting.study, sum(one.amount for one in due))
-    batch = PaymentBatch.objects.create(posting=posting, created_by=by if getattr(by, "pk", None) else None)
+    cents = sum(one.amount for one in due)
+    fees = posting.fees.on(cents)
+    refuse_over_cap(posting.study, cents + fees)
+    batch = PaymentBatch.objects.create(posting=posting, fees=fees, created_by=by if getattr(by, "pk", None) else None)
     Payment.objects.bulk_create(
         Payment(batch=batch, submission=one.submission, kind=one.kind, amount=one.amount) for one in due
     )
-    record("prepare_bonuses", batch, by=by, via=via, people=len(due), cents=sum(one.amount for one in due))
+    record("prepare_bonuses", batch, by=by, via=via, people=len(due), cents=cents, fees=fees)
     return batch
 
 
@@ -201,6 +225,10 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
         # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not.
         _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
         raise
+    if isinstance(prepared, PreparedBonuses):
+        if why := _take_fees(batch, prepared):
+            raise StateRefused(why)
+        prepared = prepared.external_id
     if not _move(batch, State.SENT, was=[State.PREPARED], sent_at=timezone.now(), external_id=prepared[:64]):
         raise StateRefused(f"payment {batch.pk} was taken up by somebody else")
     try:
@@ -217,12 +245,31 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
 
 
 @transaction.atomic
+def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> str:
+    """What the panel says that these bonuses cost beside themselves, in the place of what we reckoned with. Nothing is
+    paid yet. Returns why they cannot be paid: with it, they would go over the cap. They are dropped then."""
+    if prepared.fees is None or prepared.fees == batch.fees:
+        return ""
+    study = locked_study(batch.posting.study)
+    if prepared.fees > batch.fees:
+        try:
+            refuse_over_cap(study, prepared.fees - batch.fees)
+        except StateRefused as exc:
+            _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
+            return exc.message
+    PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED).update(fees=prepared.fees)
+    batch.fees = prepared.fees
+    return ""
+
+
+@transaction.atomic
 def hold(posting: Posting, *, since: datetime, why: str) -> PaymentBatch:
     """What is owed or was prepared may have been paid since then: nothing is paid before a person has looked."""
     posting = locked_posting(posting)
     posting.payment_batches.filter(state=State.PREPARED).update(state=State.UNKNOWN, sent_at=since, error=why)
     due = owed(posting)
-    batch = PaymentBatch.objects.create(posting=posting, state=State.UNKNOWN, sent_at=since, error=why)
+    fees = posting.fees.on(sum(one.amount for one in due))
+    batch = PaymentBatch.objects.create(posting=posting, state=State.UNKNOWN, sent_at=since, error=why, fees=fees)
     Payment.objects.bulk_create(
         Payment(batch=batch, submission=one.submission, kind=one.kind, amount=one.amount) for one in due
     )

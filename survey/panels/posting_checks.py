@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from survey.contracts import panels
 from survey.exceptions import HunchError
-from survey.models import Stage, Study
+from survey.models import Posting, Stage, Study
 from survey.services.base.retention import refuse_without_retention
 from survey.services.sittings.capacity import free_booklets
-from survey.services.sittings.hourly_pay import refuse_low_pay
+from survey.services.sittings.hourly_pay import hourly_pay, refuse_low_pay
 from survey.services.studies import test_copies
 
-from .money import refuse_over_cap
+from .accounts import advice_of
+from .money import fees_expected, refuse_over_cap
 from .postings import refuse_without_real_people
 
 
@@ -24,18 +25,42 @@ class PostingCheck:
     stops: bool = True
 
 
-def checks(stage: Stage, *, places: int, reward: int) -> list[PostingCheck]:
+def checks(stage: Stage, *, places: int, reward: int, posting: Posting | None = None) -> list[PostingCheck]:
     """What publishing so many places of the stage for this reward, in cents, would be refused for, and what a person
-    should look at before."""
-    return list(_checked(stage, places, reward))
+    should look at before.
+
+    Args:
+        posting: the draft at the panel, if there is one: the panel has said more about it.
+    """
+    cents = posting.cost if posting is not None else cost_of(stage.study, places, reward)
+    found = list(_checked(stage, places, reward, cents))
+    return [*found, *_said(posting, cents)] if posting is not None else found
 
 
 def cost_of(study: Study, places: int, reward: int) -> int:
-    """What a posting may cost, in cents: the rewards of all places, and of who is screened out."""
-    return places * reward + study.config.panel.screen_outs
+    """What a posting may cost, in cents: the rewards of all places and the pay of who is screened out, with the panel's
+    fee and VAT as far as they are known before it is drafted."""
+    people = places * reward + study.config.panel.screen_outs
+    return people + fees_expected(study).on(people)
 
 
-def _checked(stage: Stage, places: int, reward: int) -> Iterator[PostingCheck]:
+def _said(posting: Posting, cents: int) -> Iterator[PostingCheck]:
+    """By what the panel said when the draft was read last."""
+    advice = advice_of(posting)
+    short = advice.balance is not None and advice.balance < cents
+    have = f"it has {(advice.balance or 0) / 100:.2f}, and {cents / 100:.2f} {posting.currency} are needed: top it up"
+    yield PostingCheck("The account at the panel has enough", have if short else "")
+    pay = hourly_pay(posting.study, reward=posting.reward)
+    if pay is None or advice.recommended is None:
+        return
+    whose = "for this account" if advice.is_said else "in general; for this account it could not be asked"
+    paid, wanted = f"{pay.cents / 100:.2f} {posting.currency}", f"{advice.recommended / 100:.2f}"
+    less = f"{paid} an hour, and the panel recommends {wanted} {whose}"
+    too_little = less if pay.cents < advice.recommended else ""
+    yield PostingCheck("An hour is paid as the panel recommends", too_little, stops=False)
+
+
+def _checked(stage: Stage, places: int, reward: int, cents: int) -> Iterator[PostingCheck]:
     study = stage.study
 
     def refused(title: str, refuse: Callable[[], object]) -> PostingCheck:
@@ -52,7 +77,7 @@ def _checked(stage: Stage, places: int, reward: int) -> Iterator[PostingCheck]:
     yield refused("Only real people take part", lambda: refuse_without_real_people(study))
     yield refused("The study says until when personal data is kept", lambda: refuse_without_retention(study))
     yield refused("An hour is paid enough", lambda: refuse_low_pay(study, reward=reward))
-    yield refused("The cost fits under the cap", lambda: refuse_over_cap(study, cost_of(study, places, reward)))
+    yield refused("The cost fits under the cap", lambda: refuse_over_cap(study, cents))
     free = free_booklets(stage).count() if stage.plan_sha256 else stage.config.sittings
     more = f"{places} places are offered, and the stage has {free} free: whoever comes after them is turned away"
     yield PostingCheck("The stage has a place for everybody", more if places > free else "", stops=False)

@@ -23,6 +23,7 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.contracts.panels import PanelCannot, PanelClient, PanelError, PostingAtPanel, PostingState
 from survey.exceptions import NotFound, StateRefused
+from survey.fees import FeeRates
 from survey.models import Posting, Stage, Study
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
@@ -37,8 +38,8 @@ Pending = Posting.Pending
 # What calls and readings of the panel change.
 CHANGING = (
     *("external_id", "state", "reward", "places", "screen_outs", "draft", "published_at", "pending", "pending_at"),
-    "changed_at",
-    *("read_at", "error", "paused_at"),
+    *("changed_at", "read_at", "error", "paused_at"),
+    *("fee_rate", "vat_rate", "fixed_fee", "group", "told", "publish_at"),
 )
 
 
@@ -100,9 +101,10 @@ def draft(
             )
         posting = _claimed_row(stage, places=places, reward=reward, at=timezone.now(), by=by)
         try:
+            _join_group(posting, asked)
             found = _draft_at_panel(posting, asked, root=root)
             facts = asked.facts(posting.draft) if posting.draft else found.facts
-            return _take_up(posting, found, facts, by=by, via=via)
+            return _take_up(posting, found, facts, fees_at(posting, asked, found.external_id), by=by, via=via)
         except Exception:
             # The call is over. Whether the panel made the draft, `posting.draft` says: it is kept where it may have.
             _end(posting, Pending.DRAFT)
@@ -157,11 +159,62 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
     return Posting.objects.select_related("study", "stage").get(pk=row.pk)
 
 
+def _join_group(posting: Posting, client: PanelClient) -> None:
+    """Find or make the group into which the posting's people come."""
+    panel = posting.study.config.panel
+    if not panel.participant_group or posting.group:
+        return
+    if not client.can("group"):
+        raise PanelCannot(f"{posting.panel} keeps no groups: leave out panel.participant_group")
+    posting.group = client.group(panel.participant_group, project=panel.project or "")[:64]
+    if not _mine(posting, Pending.DRAFT).update(group=posting.group):
+        raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
+
+
+def fees_at(posting: Posting, client: PanelClient, external_id: str = "") -> FeeRates:
+    """What the panel takes of this posting; the most that it ever takes, where it cannot be asked now."""
+    if not client.can("fees"):
+        return panels.find(posting.panel).highest_fees
+    try:
+        return client.fees(external_id or posting.external_id)
+    except PanelError:
+        return panels.find(posting.panel).highest_fees
+
+
+def _columns(fees: FeeRates) -> dict[str, int]:
+    return {"fee_rate": fees.fee, "vat_rate": fees.vat, "fixed_fee": fees.fixed}
+
+
+def refuse_over_wallet(posting: Posting, cents: int, client: PanelClient) -> None:
+    """The panel refuses by itself what its wallet does not hold; this says so before, with the sums. Where the balance
+    cannot be read, the panel alone decides.
+
+    Raises:
+        StateRefused: the account has less, or counts in another currency.
+    """
+    if not client.can("wallet"):
+        return
+    try:
+        wallet = client.wallet()
+    except PanelError:
+        return
+    if wallet.currency and wallet.currency != posting.currency:
+        raise StateRefused(
+            f"panel.currency: {posting.study.slug} counts in {posting.currency}, and the account at the panel in "
+            f"{wallet.currency}: change the study file; nothing was done"
+        )
+    if wallet.available < cents:
+        raise StateRefused(
+            f"the account at the panel has {wallet.available / 100:.2f} {posting.currency}, and {cents / 100:.2f} are "
+            "needed, its fees and VAT included: top it up there; nothing was done"
+        )
+
+
 def _draft_at_panel(posting: Posting, client: PanelClient, *, root: str | None) -> PostingAtPanel:
     # If the panel's answer got lost, the draft is there already, under its internal name.
     taken = set(Posting.objects.filter(panel=posting.panel).values_list("external_id", flat=True))
     for found in client.drafts(posting.internal_name):
-        if found.external_id not in taken and _is_our_own(found, posting.study):
+        if found.external_id not in taken and _is_our_own(found, posting):
             return found
     posting.draft = client.compose(posting, address=address_for_panel(posting.study, root or public_root()))
     if not _mine(posting, Pending.DRAFT).update(draft=posting.draft):
@@ -174,14 +227,19 @@ def _draft_at_panel(posting: Posting, client: PanelClient, *, root: str | None) 
         raise
 
 
-def _is_our_own(found: PostingAtPanel, study: Study) -> bool:
-    """Whether a draft with that name has this study's codes. Another installation (a rehearsal, or this one before its
-    database was recreated) may have drafted a study of the same name, with its own codes and its own address."""
-    return not found.codes or bool(found.codes & set(study.codes.values_list("code", flat=True)))
+def _is_our_own(found: PostingAtPanel, posting: Posting) -> bool:
+    """Whether a draft with that name has our mark; without a mark, whether it has this study's codes. Another
+    installation (a rehearsal, or this one before its database was recreated) may have drafted a study of the same name,
+    with its own codes and its own address."""
+    if found.mark:
+        return found.mark == panels.get(posting.panel).mark(posting)
+    return not found.codes or bool(found.codes & set(posting.study.codes.values_list("code", flat=True)))
 
 
 @transaction.atomic
-def _take_up(posting: Posting, found: PostingAtPanel, facts: Mapping[str, Any], *, by: Any, via: str) -> Posting:
+def _take_up(
+    posting: Posting, found: PostingAtPanel, facts: Mapping[str, Any], fees: FeeRates, *, by: Any, via: str
+) -> Posting:
     """Store where the draft is at the panel, together with the manifest: neither is there without the other.
 
     Raises:
@@ -199,6 +257,7 @@ def _take_up(posting: Posting, found: PostingAtPanel, facts: Mapping[str, Any], 
         state=state,
         changed_at=now,
         published_at=None if state_meant(posting.panel, state) == PostingState.DRAFT else now,
+        **_columns(fees),
     ):
         raise StateRefused(
             f"{posting} was taken up by somebody else. If the panel has a second draft {posting.internal_name!r}, "
@@ -238,6 +297,12 @@ def adopt(
     panel = study.config.panel
     with client_of(panel.kind, client) as asked:
         found = asked.posting(external_id)
+        fees = fees_at(Posting(study=study, panel=panel.kind), asked, external_id)
+    if found.currency and found.currency != panel.currency:
+        raise StateRefused(
+            f"panel.currency: {study.slug} counts in {panel.currency}, and the panel's study in {found.currency}: "
+            "change the study file"
+        )
     with transaction.atomic():
         _locked_for_real_people(study)
         if Posting.objects.filter(panel=panel.kind, external_id=external_id).exists():
@@ -256,6 +321,7 @@ def adopt(
             screen_outs=found.screen_outs or 0,
             expected_minutes=found.minutes or study.config.expected_minutes,
             created_by=by if getattr(by, "pk", None) else None,
+            **_columns(fees),
             published_at=None if state_meant(panel.kind, state) == PostingState.DRAFT else timezone.now(),
         )
         _write_into_manifest(posting, found.facts)
@@ -272,11 +338,13 @@ def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = No
     """
     _refuse_without_draft(posting)
     with client_of(posting.panel, client) as asked:
-        row = _intend_to_publish(posting, by=by, via=via)
+        fees = fees_at(posting, asked)
+        _refuse_dear(posting, fees, asked)
+        row = _intend_to_publish(posting, fees, by=by, via=via)
         try:
             state = asked.publish(row.external_id)
         except PanelError as exc:
-            if exc.outcome_is_known and _end(row, Pending.PUBLISH, published_at=None):
+            if _was_not_done(exc, row, asked) and _end(row, Pending.PUBLISH, published_at=None):
                 record("publish_posting_failed", row, by=by, via=via, why=exc.message)
             raise
     # Published, even if a reading has taken it for a draft meanwhile.
@@ -285,9 +353,38 @@ def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = No
     return posting
 
 
+def _refuse_dear(posting: Posting, fees: FeeRates, client: PanelClient) -> None:
+    """Ask for the balance only where nothing of our own speaks against publishing."""
+    row = Posting.objects.select_related("stage", "study").get(pk=posting.pk)
+    row.fee_rate, row.vat_rate, row.fixed_fee = fees.fee, fees.vat, fees.fixed
+    _refuse_to_publish(row)
+    refuse_over_wallet(row, row.cost, client)
+
+
+def _was_not_done(error: PanelError, posting: Posting, client: PanelClient) -> bool:
+    """Whether the panel has certainly not published it. It also refuses a request that came twice on the way, of which
+    it has carried out the first: so its own view is asked for before the money counts as free."""
+    if not error.outcome_is_known:
+        return False
+    try:
+        return state_meant(posting.panel, client.posting(posting.external_id).state) == PostingState.DRAFT
+    except PanelError:
+        return False
+
+
 @transaction.atomic
-def _intend_to_publish(posting: Posting, *, by: Any, via: str) -> Posting:
+def _intend_to_publish(posting: Posting, fees: FeeRates, *, by: Any, via: str, at: datetime | None = None) -> Posting:
     row = locked_posting(posting)
+    row.fee_rate, row.vat_rate, row.fixed_fee = fees.fee, fees.vat, fees.fixed
+    _refuse_to_publish(row)
+    now = timezone.now()
+    _claim(row, Pending.PUBLISH, now, published_at=now, publish_at=at, **_columns(fees))
+    when = {"at": at.isoformat()} if at else {}
+    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.cost, **when)
+    return row
+
+
+def _refuse_to_publish(row: Posting) -> None:
     _refuse_while_pending(row)
     if row.published_at is not None:
         raise StateRefused(f"{row} was published before: pause or start it")
@@ -296,10 +393,53 @@ def _intend_to_publish(posting: Posting, *, by: Any, via: str) -> Posting:
         raise StateRefused(f"{closed}: open it first, or nobody who comes can begin")
     refuse_low_pay(row.study, reward=row.reward)
     refuse_over_cap(row.study, row.cost)
-    now = timezone.now()
-    _claim(row, Pending.PUBLISH, now, published_at=now)
-    record("publish_posting", row, by=by, via=via, places=row.places, cents=row.cost)
-    return row
+
+
+def schedule(
+    posting: Posting, at: datetime, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+) -> Posting:
+    """Have the panel show it to people from then on. Its money counts as spent from now on, as where it is published.
+
+    Raises:
+        StateRefused, PayTooLow: as `publish`; or the time is past.
+        PanelError: as `publish`.
+    """
+    _refuse_without_draft(posting)
+    if at <= timezone.now():
+        raise StateRefused(f"at: {at:%Y-%m-%d %H:%M} UTC is past: name a later time, or publish it now")
+    with client_of(posting.panel, client) as asked:
+        if not asked.can("schedule"):
+            raise PanelCannot(f"{posting.panel} cannot schedule a posting: publish it when the time has come")
+        fees = fees_at(posting, asked)
+        _refuse_dear(posting, fees, asked)
+        row = _intend_to_publish(posting, fees, by=by, via=via, at=at)
+        try:
+            state = asked.schedule(row.external_id, at)
+        except PanelError as exc:
+            if _was_not_done(exc, row, asked) and _end(row, Pending.PUBLISH, published_at=None, publish_at=None):
+                record("publish_posting_failed", row, by=by, via=via, why=exc.message)
+            raise
+    _answered(row, Pending.PUBLISH, state, published_at=Coalesce(F("published_at"), row.pending_at))
+    posting.refresh_from_db(fields=CHANGING)
+    return posting
+
+
+def unschedule(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> Posting:
+    """Take a schedule back: the posting is a draft again, and costs nothing.
+
+    Raises:
+        StateRefused: it is not scheduled.
+        PanelError: the panel did not do it; a later reading says what it is.
+    """
+    _refuse_without_draft(posting)
+    if state_of(posting) != PostingState.SCHEDULED:
+        raise StateRefused(f"{posting} is {posting.state or 'not at the panel'}: only what is scheduled is taken back")
+    with client_of(posting.panel, client) as asked:
+        state = asked.unschedule(posting.external_id)
+    _remember(posting, state, published_at=None, publish_at=None)
+    posting.refresh_from_db(fields=CHANGING)
+    record("unschedule_posting", posting, by=by, via=via)
+    return posting
 
 
 def change(
@@ -354,6 +494,7 @@ def add_places(
     if more < 1:
         raise StateRefused("places: give a positive number: a panel only ever adds places")
     with client_of(posting.panel, client) as asked:
+        refuse_over_wallet(posting, cost_of_more(posting, more), asked)
         row = _intend_to_add(posting, more, by=by, via=via)
         try:
             state = asked.set_places(row.external_id, row.places)
@@ -368,13 +509,19 @@ def add_places(
     return posting
 
 
+def cost_of_more(posting: Posting, more: int) -> int:
+    """What so many places more would cost, in cents, with fee and VAT."""
+    people = posting.people_cost + posting.reward * more
+    return people + posting.fees.on(people) + posting.fixed_fee - posting.cost
+
+
 @transaction.atomic
 def _intend_to_add(posting: Posting, more: int, *, by: Any, via: str) -> Posting:
     """The posting with as many places as it is to have."""
     row = locked_posting(posting)
     _refuse_while_pending(row)
     if row.published_at is not None:
-        refuse_over_cap(row.study, row.reward * more)
+        refuse_over_cap(row.study, cost_of_more(row, more))
     row.places += more
     _claim(row, Pending.PLACES, timezone.now(), places=row.places)
     record("add_places", row, by=by, via=via, more=more, places=row.places)
@@ -508,7 +655,7 @@ def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: ti
     asked = max((at for at in (row.pending_at, row.changed_at, row.published_at) if at is not None), default=None)
     is_over = asked is None or read_at - asked >= patience
     if said == PostingState.DRAFT and is_over:
-        learnt["published_at"] = None
+        learnt |= {"published_at": None, "publish_at": None}
     if row.pending_at is None:
         return learnt
     has_places = found.places is not None and found.places >= row.places

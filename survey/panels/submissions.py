@@ -20,6 +20,7 @@ from survey.models import PanelIdentity, Posting, Sitting, Stage, Submission
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.identities import seal, submission_hash
 
+from . import accounts, groups
 from .asking import can_ask, client_of, longest_call, state_of, status_of, words_of
 from .money import sittings_of
 from .postings import Move, change, leads_to_a_closed_door, take_over
@@ -53,6 +54,8 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
             parts = posting.parts.order_by("pk").values_list("external_id", flat=True)
             count = sum(store(posting, asked.submissions(one), read_at=now) for one in [posting.external_id, *parts])
             patience = asked.longest_call
+            groups.feed(posting, asked)
+            accounts.read(posting, asked)
     except Exception as exc:
         unless_newer = Q(read_at__isnull=True) | Q(read_at__lt=now)
         Posting.objects.filter(unless_newer, pk=posting.pk).update(error=words_of(exc))

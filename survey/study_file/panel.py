@@ -142,6 +142,17 @@ class ParametersConfig(Strict):
         return self.model_copy(update=filled)._with_different_names()
 
 
+# https://docs.prolific.com/api-reference/representative-sample-studies
+Sample = Literal[
+    "UK_REP_SAMPLE",
+    "UK_REGIONAL_REP_SAMPLE",
+    "REP_SAMPLE_UK_ENGLISH_AGE_POLITICAL_AFFILIATION",
+    "US_REP_SAMPLE",
+    "US_REGIONAL_REP_SAMPLE",
+    "REP_SAMPLE_US_ENGLISH_AGE_POLITICAL_AFFILIATION",
+    "REP_SAMPLE_US_ENGLISH_AGE_POLITICAL_AFFILIATION_ETHNICITY",
+]
+
 # Keys that not every panel takes: each says in the contract which it does.
 PANEL_KEYS = (
     "reward",
@@ -159,6 +170,10 @@ PANEL_KEYS = (
     "devices",
     "filters",
     "filter_set",
+    "participant_group",
+    "representative_sample",
+    "content_warning",
+    "content_warning_details",
     "parameters",
     "formats",
     "completion_urls",
@@ -197,6 +212,10 @@ class PanelConfig(Strict):
     devices: list[Literal["desktop", "tablet", "mobile"]] = []
     filters: list[FilterConfig] = Field(default=[], max_length=50)
     filter_set: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
+    participant_group: str | None = Field(default=None, min_length=1, max_length=100)
+    representative_sample: Sample | None = None
+    content_warning: Literal["explicit", "sensitive"] | None = None
+    content_warning_details: str = Field(default="", max_length=1000)
     codes: CodesConfig = CodesConfig()
 
     @model_validator(mode="after")
@@ -217,6 +236,21 @@ class PanelConfig(Strict):
     def filters_are_said_once(self) -> "PanelConfig":
         if self.filter_set and self.filters:
             raise ValueError("filters and filter_set: the panel takes one of the two, so leave one out")
+        return self
+
+    @model_validator(mode="after")
+    def a_sample_is_the_panels_own(self) -> "PanelConfig":
+        if self.representative_sample and (self.filters or self.filter_set):
+            raise ValueError(
+                "representative_sample: the panel draws the sample itself and takes no filters beside it: leave out "
+                "filters and filter_set"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def a_warning_has_a_kind(self) -> "PanelConfig":
+        if self.content_warning_details and self.content_warning is None:
+            raise ValueError('content_warning_details: say of which kind: content_warning = "sensitive" or "explicit"')
         return self
 
     @property

@@ -1,6 +1,7 @@
 """The fake panel on loopback, and the settings that point at it."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ def fake(settings: Any, monkeypatch: pytest.MonkeyPatch, signing_key: RSAPrivate
     """A running fake, with its token and secret in our settings. There is no wait between two tries."""
     cache.clear()
     monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
-    panel = FakeProlific(seed=11)
+    # Sums are easier to read without fees. Tests of the fees bring them.
+    panel = FakeProlific(seed=11, fee=Decimal(0), vat=Decimal(0))
     panel._key = signing_key
     keeper = held_to_the_contract(panel, monkeypatch)
     with FakeServer(panel):

@@ -15,6 +15,14 @@ Sources (read in November 2026):
     BONUS     https://docs.prolific.com/api-reference/bonuses, and client/responses.go of the same
     HOOKS     https://docs.prolific.com/api-reference/webhooks, and model/hook.go of the same
     ERRORS    https://docs.prolific.com/api-reference/introduction/errors, and client/responses.go of the same
+    COST      https://docs.prolific.com/api-reference/studies/get-study-cost, .../calculate-study-cost
+    BALANCE   https://github.com/prolific-oss/cli, client/responses.go (WorkspaceBalanceResponse)
+    PAY       https://docs.prolific.com/api-reference/reward-recommendations, and model/reward_recommendation.go
+    TIME      https://docs.prolific.com/api-reference/studies/get-study-predicted-recruitment-time
+    GROUPS    https://docs.prolific.com/api-reference/participant-groups, client/payloads.go, model/participant_group.go
+    TEST      https://docs.prolific.com/documentation/core-concepts/testing-study-set-up, cmd/study/test_study.go
+    SAMPLES   https://docs.prolific.com/api-reference/representative-sample-studies
+    PEOPLE    https://docs.prolific.com/api-reference/studies/export-demographic-data
     TOKEN     https://docs.prolific.com/api-reference/well-known-endpoints/get-study-jwks
 """
 
@@ -61,11 +69,17 @@ CATEGORIES = (
     *("TOO_QUICKLY", "TOO_SLOWLY", "FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "FAILED_CHECK", "LOW_EFFORT"),
     *("MALINGERING", "NO_CODE", "BAD_CODE", "NO_DATA", "UNSUPP_DEVICE", "OTHER"),
 )
+SAMPLES = (
+    *("UK_REP_SAMPLE", "UK_REGIONAL_REP_SAMPLE", "REP_SAMPLE_UK_ENGLISH_AGE_POLITICAL_AFFILIATION", "US_REP_SAMPLE"),
+    *("US_REGIONAL_REP_SAMPLE", "REP_SAMPLE_US_ENGLISH_AGE_POLITICAL_AFFILIATION"),
+    "REP_SAMPLE_US_ENGLISH_AGE_POLITICAL_AFFILIATION_ETHNICITY",
+)
 # SCREEN; STUDY
 ACTION = {
     "oneOf": [
         thing({"action": one_of("AUTOMATICALLY_APPROVE", "MANUALLY_REVIEW")}, closed=True),
         thing({"action": one_of("REQUEST_RETURN"), "return_reason": NAME}, closed=True),
+        thing({"action": one_of("ADD_TO_PARTICIPANT_GROUP"), "participant_group": NAME}, closed=True),
         thing(
             {"action": one_of("FIXED_SCREEN_OUT_PAYMENT"), "fixed_screen_out_reward": COUNT, "slots": COUNT},
             closed=True,
@@ -123,8 +137,11 @@ STUDY_SENT = {
             "device_compatibility": {"type": "array", "items": one_of("desktop", "tablet", "mobile"), "minItems": 1},
             "filters": {"type": "array", "items": {"$ref": "#/$defs/filter"}},
             "filter_set_id": NAME,
-            "study_type": one_of("SINGLE", "QUOTA"),
+            "study_type": one_of("SINGLE", "QUOTA", *SAMPLES),
             "project": NAME,
+            "metadata": NAME,
+            "content_warnings": {"type": "array", "items": one_of("explicit", "sensitive"), "maxItems": 1},
+            "content_warning_details": NAME,
             "submissions_config": thing({}, {"max_submissions_per_participant": {"type": "integer"}}, closed=True),
         },
         closed=True,
@@ -178,6 +195,21 @@ PAYLOAD = thing(
 )  # fmt: skip
 
 
+# COST. In cents; a blank is as good as nothing.
+AMOUNT = thing({"amount": MONEY, "currency": one_of("USD", "GBP")})
+BREAKDOWN = thing({}, dict.fromkeys(("rewards", "fees", "tax", "rep_sample_fees", "rep_sample_tax"), AMOUNT))
+COST = thing({}, {"rewards": BREAKDOWN, "bonuses": BREAKDOWN})
+QUOTE = thing({"total_cost": MONEY}, {"rewards": MONEY, "fees": MONEY, "vat": MONEY})
+BALANCE = thing({"currency_code": NAME, "total_balance": {"type": "integer"}, "available_balance": {"type": "integer"}})
+PAY_ADVICE = {
+    "type": "array",
+    "items": thing({"currency": NAME, "min_reward_per_hour": COUNT, "recommended_reward_per_hour": COUNT}),
+}
+GROUP = thing({"id": NAME, "name": NAME})
+MEMBERS = thing({"results": {"type": "array", "items": thing({"participant_id": NAME})}})
+PLACE = {"oneOf": [thing({"name": NAME, key: NAME}, closed=True) for key in ("workspace_id", "project_id")]}
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """`sent` is None where nothing is sent; `answer` None where the answer's body is not read."""
@@ -200,7 +232,45 @@ CALLS = (
         "POST",
         r"/api/v1/studies/[^/]+/transition/",
         STUDY,
-        thing({"action": one_of("PUBLISH", "PAUSE", "START", "STOP")}, closed=True),
+        thing(
+            {"action": one_of("PUBLISH", "PAUSE", "START", "STOP", "SCHEDULE_PUBLISH", "CANCEL_PUBLISH")},
+            {"publish_at": {**TIME, "type": "string"}},
+            closed=True,
+        ),
+    ),
+    Call("POST", r"/api/v1/studies/[^/]+/test-study/", thing({"study_id": NAME, "study_url": NAME})),
+    Call("GET", r"/api/v1/studies/[^/]+/cost/", COST, query=frozenset({"is_projected"})),
+    Call(
+        "GET",
+        r"/api/v1/studies/[^/]+/predicted-recruitment-time/",
+        thing({"precise_recruitment_time_hours": {"type": "number", "minimum": 0}}),
+    ),
+    Call(
+        "POST",
+        r"/api/v1/studies/[^/]+/demographic-export/",
+        {"type": "string", "pattern": "^Submission id,Participant id,"},
+        thing({"filters": {"type": "array", "items": thing({"filter_id": NAME}), "maxItems": 15}}, closed=True),
+    ),
+    Call(
+        "POST",
+        r"/api/v1/study-cost-calculator/",
+        QUOTE,
+        thing({"reward": COUNT, "total_available_places": COUNT}, closed=True),
+    ),
+    Call("GET", r"/api/v1/workspaces/[^/]+/balance/", BALANCE),
+    Call("GET", r"/api/v1/reward-recommendations/", PAY_ADVICE, query=frozenset({"workspace_id", "currency"})),
+    Call(
+        "GET",
+        r"/api/v1/participant-groups/",
+        page_of(GROUP),
+        query=frozenset({"workspace_id", "project_id", "limit", "offset"}),
+    ),
+    Call("POST", r"/api/v1/participant-groups/", GROUP, PLACE),
+    Call(
+        "POST",
+        r"/api/v1/participant-groups/[^/]+/participants/",
+        MEMBERS,
+        thing({"participant_ids": {"type": "array", "items": NAME, "minItems": 1}}, closed=True),
     ),
     Call(
         "GET",

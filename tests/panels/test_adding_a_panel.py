@@ -68,7 +68,19 @@ def test_the_toy_states_what_the_section_lists_and_overrides_most_calls() -> Non
     stated = set(vars(ToyPanel)) & set(table_under("The panel"))
     assert {"contract", "name", "title", "keys", "options_model", "client", "verdict", "admit"} <= stated
     lacks = {name for name in table_under("The client") if name in vars(PanelClient) and not ToyClient.can(name)}
-    assert lacks == {"stop", "reject", "prepare_bonuses", "approve_all"}
+    assert lacks == {
+        *(
+            "stop",
+            "reject",
+            "prepare_bonuses",
+            "approve_all",
+            "schedule",
+            "unschedule",
+            "rehearse",
+            "recruitment_hours",
+        ),
+        *("fees", "spent", "wallet", "pay_advice", "group", "add_to_group", "demographics"),
+    }
 
 
 def test_the_toy_imports_of_hunch_what_the_section_allows() -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelRefused, PanelUnreachable
 from survey.exceptions import FileErrors, StateRefused
-from survey.models import Alert, AuditEntry, Posting, PostingPart, Sitting, Study, Submission
+from survey.models import Alert, AuditEntry, Posting, PostingPart, Study, Submission
 from survey.operation.causes import still_paused
 from survey.panels import money, postings, reconciliation, submissions, webhooks
 from survey.panels.postings import Move
@@ -27,7 +27,7 @@ from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
 from tests import cast
 
-from .prolific_contract import CALLS, STUDY_MOVES, SUBMISSION_MOVES, Keeper, shortest_time_allowed
+from .prolific_contract import STUDY_MOVES, SUBMISSION_MOVES, Keeper, shortest_time_allowed
 from .test_entry import HOST, given, refusal, signed
 from .test_prolific import STUDY, Line
 from .world import PAY, arrives, begins, ids_of, posted
@@ -430,39 +430,6 @@ def test_who_is_screened_out_and_was_not_paid_is_looked_at_and_not_asked_to_retu
 
 
 # The contract itself
-
-
-def test_every_call_of_the_contract_is_made_and_answered(fake: FakeProlific) -> None:
-    posting = posted(sittings=8, signed_entry=True, bonus_per_point=0)
-    first, second, third, leaver, refused = (arrives(fake, posting) for _ in range(5))
-    assert arrive(posting.study, signed(fake, first), host=HOST) is not None
-    with ProlificAccount.open() as client:
-        assert client.submission(first["id"]).status == "ACTIVE"
-    for place in (first, second, refused):
-        begins(posting.study, place)
-        fake.submit(place["id"], posting.study.completion_code("completed"))
-    begins(posting.study, leaver, until="checks")
-    fake.submit(leaver["id"], None)
-    read_posting(posting)
-    row = Submission.objects.get(respondent=Sitting.objects.order_by("pk")[2].respondent)
-    reconciliation.reject(row, category="NO_DATA", message="No answer of yours has arrived here. " * 4)
-    assert reconciliation.approve_finished(posting) == 2
-    begins(posting.study, third)
-    fake.submit(third["id"], posting.study.completion_code("completed"))
-    read_posting(posting)
-    assert (reconciliation.approve_finished(posting), reconciliation.ask_back(posting)) == (1, 1)
-    late = arrives(fake, posting)
-    fake.time_out(late["id"])
-    begins(posting.study, late)
-    read_posting(posting)
-    assert [batch.state for batch in money.pay_owed(posting)] == ["paid"]
-    postings.add_places(posting, 1)
-    for move in (Move.PAUSE, Move.START, Move.STOP):
-        postings.change(posting, move)
-    subscribe("--new-secret")
-    subscribe()
-    keeper: Keeper = fake.keeper  # type: ignore[attr-defined]
-    assert keeper.seen == set(CALLS)
 
 
 @pytest.mark.parametrize(

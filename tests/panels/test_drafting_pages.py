@@ -1,19 +1,21 @@
 """A posting from the pages alone: drafted, checked, published, given more places, stopped; and who may do it."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from survey.models import AuditEntry, Posting, StudyMembership
-from survey.panels import postings
+from survey.panels import postings, reconciliation
 from survey.panels.prolific.fake import FakeProlific
+from survey.panels.submissions import read_posting
 from survey.services.stages.lifecycle import pause_stage
 from survey.services.studies import test_copies
 from tests import cast
 
 from .test_pages import do, page, somebody
-from .world import PAY, posted
+from .world import PAY, arrives, begins, posted
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +54,40 @@ def test_everything_from_the_draft_to_the_end_is_done_in_the_pages(study: Any, f
     assert posting.places == 7 and "do/stop/" not in page(client, posting)
     done = set(AuditEntry.objects.filter(via="admin").values_list("action", flat=True))
     assert {"draft_posting", "publish_posting", "add_places", "stop_posting"} <= done
+
+
+def test_it_is_scheduled_and_taken_back_in_the_pages(study: Any, fake: FakeProlific) -> None:
+    client = somebody()
+    draft(client, study)
+    posting = Posting.objects.get()
+    assert "Publish later" in page(client, posting)
+    address = f"/admin/survey/posting/{posting.pk}/schedule/"
+    assert "4.00 USD count as spent from now on" in client.get(address).content.decode()
+    past = client.post(address, {"at": "2020-01-31T09:00", "sum": "4.00"}).content.decode()
+    assert "This is past: name a later time." in past
+    assert "Type the sum as it is now" in client.post(address, {"at": "2127-01-31T09:00", "sum": "4"}).content.decode()
+    assert Posting.objects.get().published_at is None
+    said = do(client, posting, "schedule", at="2127-01-31T09:00", sum="4.00")[1]
+    assert said == ["The panel shows it to people from 2127-01-31 09:00 UTC on; it says SCHEDULED now."]
+    assert Posting.objects.get().committed == 400
+    assert do(client, posting, "do/unschedule")[1] == ["The panel says UNPUBLISHED now."]
+    assert Posting.objects.get().committed == 0
+
+
+def test_the_page_shows_what_it_has_cost_here_and_at_the_panel(study: Any, fake: FakeProlific) -> None:
+    fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
+    posting = postings.publish(postings.draft(cast.stage_of(study), root="http://testserver"))
+    place = arrives(fake, posting)
+    begins(study, place)
+    fake.submit(place["id"], study.completion_code("completed"))
+    read_posting(posting)
+    reconciliation.approve_finished(posting)
+    client = somebody()
+    assert "Something was approved or paid since the panel was read" in page(client, posting)
+    read_posting(posting)
+    body = page(client, posting)
+    assert "What it has cost" in body and "The same here and at the panel, to the cent." in body
+    assert "8.40 USD, with the panel's fee of 33.3 %, and 20 % VAT on it" in body
 
 
 def test_what_would_stop_publishing_is_said_before_anything_is_drafted(study: Any) -> None:

@@ -14,7 +14,7 @@ from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Sitting
 from survey.panels import postings
 from survey.panels.postings import Move
-from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.results.export.proof_files import proof_files
 from survey.services.sittings.hourly_pay import hourly_pay
@@ -45,7 +45,7 @@ def test_the_draft_says_what_the_study_file_says(fake: FakeProlific) -> None:
         "http://testserver/s/cast/?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     )
     assert (sent["status"], posting.state, posting.published_at) == ("UNPUBLISHED", "UNPUBLISHED", None)
-    assert {key: value for key, value in sent.items() if key not in ("id", "status")} == posting.draft
+    assert {key: value for key, value in sent.items() if key not in ("id", "status", "currency_code")} == posting.draft
 
 
 def test_the_stages_manifest_names_whom_the_panel_may_send_and_for_what(fake: FakeProlific) -> None:
@@ -120,28 +120,26 @@ def test_a_study_that_screens_out_declares_one_more_code(fake: FakeProlific) -> 
 
 def test_a_draft_whose_answer_got_lost_is_found_again_and_not_made_twice(fake: FakeProlific) -> None:
     stage = first_stage()
-    create = fake._create
-
-    def create_and_lose(given: Any) -> Any:
-        fake._lose = "/studies/"
-        return create(given)
-
-    fake._create = create_and_lose  # type: ignore[method-assign]
+    fake.break_next("/studies/", Breakage.ANSWER_LOST, method="POST")
     with pytest.raises(PanelUnreachable):
         postings.draft(stage, root="http://testserver")
-    fake._create = create  # type: ignore[method-assign]
     assert len(fake.studies) == 1
     posting = postings.draft(stage, root="http://testserver")
     assert len(fake.studies) == 1 and posting.external_id in fake.studies
     assert Posting.objects.count() == 1
 
 
-def test_a_study_of_the_same_name_from_another_installation_is_not_taken_for_the_lost_draft(fake: FakeProlific) -> None:
+@pytest.mark.parametrize("mark", ["theirs", None])
+def test_a_study_of_the_same_name_from_another_installation_is_not_taken_for_the_lost_draft(
+    fake: FakeProlific, mark: str | None
+) -> None:
+    """By the mark that it bears; by its codes where it was drafted before there were marks."""
     stage = first_stage()
     theirs = postings.draft(stage, root="http://testserver").external_id
     fake.studies[theirs]["completion_codes"] = [
         {"code": "THEIRS", "code_type": "COMPLETED", "actor": "participant", "actions": []}
     ]
+    fake.studies[theirs]["metadata"] = mark
     Posting.objects.update(external_id="")
     posting = postings.draft(stage, root="http://testserver")
     assert posting.external_id in fake.studies and posting.external_id != theirs
@@ -221,10 +219,18 @@ def test_publishing_that_may_have_happened_keeps_its_money_committed(fake: FakeP
 
 def test_publishing_that_was_refused_commits_nothing(fake: FakeProlific) -> None:
     posting = posted(publish=False)
-    fake.studies[posting.external_id]["status"] = "COMPLETED"
-    with pytest.raises(PanelRefused):
+    fake.break_next("/transition/", Breakage.REFUSED)
+    with pytest.raises(PanelRefused, match="reward: is too low"):
         postings.publish(posting)
     assert Posting.objects.get().committed == 0
+
+
+def test_what_the_panel_refuses_to_publish_since_it_is_published_counts(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    fake.studies[posting.external_id]["status"] = "ACTIVE"
+    with pytest.raises(PanelRefused):
+        postings.publish(posting)
+    assert Posting.objects.get().committed == 600
 
 
 def test_places_added_on_the_panels_pages_are_counted(fake: FakeProlific) -> None:

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.panels.prolific.fake import FakeProlific, FakeServer, deliver
+from survey.panels.prolific.fake import WORKSPACE, FakeProlific, FakeServer, deliver
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -22,6 +22,9 @@ class Command(HunchCommand):
         parser.add_argument("--port", type=int, default=8100)
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--busy-every", type=int, default=0, metavar="N", help="answer every Nth call with 429")
+        parser.add_argument(
+            "--trouble-every", type=int, default=0, metavar="N", help="let every Nth call go wrong in some way"
+        )
         parser.add_argument("--signed", action="store_true", help="sign entry links")
         parser.add_argument(
             "--webhooks",
@@ -30,17 +33,20 @@ class Command(HunchCommand):
             help="where events are posted, late, twice and out of order; loopback only",
         )
 
-    def handle(self, *args: Any, port: int, seed: int, busy_every: int, signed: bool, **options: Any) -> None:
+    def handle(self, *args: Any, port: int, seed: int, signed: bool, **options: Any) -> None:
         if urlsplit(options["webhooks"]).hostname not in LOOPBACK:
             raise HunchError(
                 "--webhooks: a fake panel posts only to this machine: http://127.0.0.1:PORT/hooks/prolific"
             )
-        fake = FakeProlific(seed=seed, busy_every=busy_every, signs_entry=signed)
+        trouble = {"busy_every": options["busy_every"], "trouble_every": options["trouble_every"]}
+        fake = FakeProlific(seed=seed, signs_entry=signed, **trouble)
+        fake.test_people.append(fake.new_id())
         with FakeServer(fake, port=port):
             self.stdout.write(f"Participants' page  {fake.url}/")
             self.stdout.write(f"For Hunch           HUNCH_PROLIFIC_URL={fake.url} HUNCH_PROLIFIC_TOKEN={fake.token}")
             self.stdout.write(f"                    HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}")
             self.stdout.write(f"completion_url      {fake.url}/submissions/complete?cc={{code}}")
+            self.stdout.write(f"For its balance     HUNCH_PROLIFIC_WORKSPACE={WORKSPACE}")
             self.stdout.write("Ctrl-C ends it, and it forgets everything.")
             try:
                 while True:

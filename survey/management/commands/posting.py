@@ -1,19 +1,26 @@
 """`manage.py posting SLUG WHAT`: a study at its panel."""
 
 from argparse import ArgumentParser
+from datetime import datetime
 from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.console.text_tables import table
+from survey.exceptions import HunchError
 from survey.models import Posting, Study
-from survey.panels import postings
+from survey.panels import accounts, money, postings, rehearsals
+from survey.panels.accounts import Advice
 from survey.panels.postings import Move
+from survey.panels.submissions import read_posting
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.studies import finding
 
 
 class Command(HunchCommand):
-    help = "Show a study's postings; draft, adopt, publish, pause, start or stop one; give it more places."
+    help = (
+        "Show a study's postings and what they cost; draft, adopt, schedule, publish, pause, start or stop one; give "
+        "it more places."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
@@ -29,7 +36,21 @@ class Command(HunchCommand):
         adopt = what.add_parser("adopt", help="take up a study that was made on the panel's own pages")
         adopt.add_argument("external_id", metavar="PANEL_STUDY_ID")
         adopt.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
+        trial = what.add_parser(
+            "rehearse",
+            help="the whole life once at the panel, by a test participant and without money; call it again to go on",
+        )
+        trial.add_argument("--again", action="store_true", help="begin anew, in a new test copy")
+        trial.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
+        later = what.add_parser("schedule", help="have the panel show it to people from a time on")
+        later.add_argument("--at", required=True, metavar="TIME", help="such as 2027-01-31T09:00+01:00")
+        later.add_argument("--posting", type=int, metavar="N", help="default: the newest")
         for name, text in (
+            (
+                "cost",
+                "what it may cost and has cost, here and at the panel; balance, recommended pay, time of recruiting",
+            ),
+            ("unschedule", "take a schedule back"),
             ("publish", "show it to the panel's people; its stage must be open"),
             ("pause", "nobody else is sent; those inside finish"),
             ("start", "go on after a pause, or when all places were used"),
@@ -47,6 +68,9 @@ class Command(HunchCommand):
         if what == "show":
             self._show(study)
             return
+        if what == "rehearse":
+            self._rehearse(study, again=options["again"], root=options["root"])
+            return
         if what in ("draft", "adopt"):
             stage = finding.find_stage(study, options["stage"])
             if what == "draft":
@@ -56,18 +80,66 @@ class Command(HunchCommand):
             self._tell(made)
             return
         posting = postings.find_posting(study, options["posting"])
-        if what == "publish":
+        if what == "cost":
+            self._tell_cost(posting)
+        elif what == "schedule":
+            self._tell(postings.schedule(posting, _moment(options["at"])))
+        elif what == "unschedule":
+            self._tell(postings.unschedule(posting))
+        elif what == "publish":
             self._tell(postings.publish(posting))
         elif what == "add-places":
             self._tell(postings.add_places(posting, options["more"]))
         else:
             self._tell(postings.change(posting, Move(what)))
 
+    def _rehearse(self, study: Study, *, again: bool, root: str | None) -> None:
+        found = None if again else rehearsals.newest(study)
+        begun = rehearsals.begin(study, root=root) if found is None else found
+        steps = rehearsals.look(begun)
+        self.stdout.write(
+            table(["step", "done", ""], [[one.title, "yes" if one.is_done else "no", one.sentence] for one in steps])
+        )
+        if not begun.is_over:
+            self.stdout.write(f"then: hunch posting {study.slug} rehearse")
+
     def _tell(self, posting: Posting) -> None:
         self.stdout.write(
             f"posting {posting.pk} ({posting}, {posting.external_id}) is {posting.state} with {posting.places} places "
             f"at {posting.reward / 100:.2f} {posting.currency}"
         )
+
+    def _tell_cost(self, posting: Posting) -> None:
+        read_posting(posting)
+        currency = posting.currency
+        fee = f", with the panel's fee of {posting.fees}" if posting.fee_rate else ""
+        self.stdout.write(f"it may cost {posting.cost / 100:.2f} {currency}{fee}")
+        cap, spent = posting.study.config.panel.spending_cap, money.committed(posting.study)
+        limit = "no cap" if cap is None else f"{cap / 100:.2f}"
+        self.stdout.write(f"the study has committed {spent / 100:.2f} {currency} of {limit}")
+        if posting.published_at is None:
+            self._tell_advice(posting, accounts.advice_of(posting))
+            return
+        found = accounts.account_of(posting)
+        there = found.there
+        rows = [
+            [name, f"{getattr(found.here, name) / 100:.2f}", f"{getattr(there, name) / 100:.2f}" if there else "–"]
+            for name in ("rewards", "bonuses", "fees", "total")
+        ]
+        self.stdout.write(table([f"{currency} so far", "here", "at the panel"], rows))
+        self.stdout.write(found.sentence)
+
+    def _tell_advice(self, posting: Posting, advice: Advice) -> None:
+        currency = posting.currency
+        balance = "not known" if advice.balance is None else f"{advice.balance / 100:.2f} {currency}"
+        self.stdout.write(f"in the account at the panel: {balance}")
+        if advice.recommended is not None:
+            whose = "for this account" if advice.is_said else "in general; it could not be asked for this account"
+            self.stdout.write(f"recommended: {advice.recommended / 100:.2f} {currency} an hour ({whose})")
+        if pay := hourly_pay(posting.study, reward=posting.reward):
+            self.stdout.write(f"{pay}")
+        hours = "not known" if advice.hours is None else f"{advice.hours:.1f} hours, says the panel"
+        self.stdout.write(f"recruiting may take: {hours}")
 
     def _show(self, study: Study) -> None:
         rows = [
@@ -84,6 +156,16 @@ class Command(HunchCommand):
         self.stdout.write(table(["posting", "stage", "state", "places", "reward", "panel's id"], rows))
         if pay := hourly_pay(study):
             self.stdout.write(f"{'too low: ' if pay.is_too_low else ''}{pay}")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise HunchError(f"--at: {text!r} is no time: write it as 2027-01-31T09:00+01:00") from exc
+    if moment.tzinfo is None:
+        raise HunchError(f"--at: {text!r} has no time zone: write it as 2027-01-31T09:00+01:00")
+    return moment
 
 
 def _state(posting: Posting) -> str:

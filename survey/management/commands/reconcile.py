@@ -10,7 +10,7 @@ from survey.console.text_tables import table
 from survey.contracts import panels
 from survey.exceptions import HunchError, NotFound
 from survey.models import Study, Submission
-from survey.panels import owed_list, reconciliation
+from survey.panels import accounts, owed_list, reconciliation
 from survey.panels.reconciliation import Reconciliation
 from survey.services.base.csv_lines import csv_lines
 from survey.services.base.writing import write_private_file
@@ -92,6 +92,9 @@ class Command(HunchCommand):
         self.stdout.write(
             f"{len(found.differences)} to settle, {found.owed_cents / 100:.2f} {posting.currency} owed beside rewards"
         )
+        if posting.published_at is not None:
+            account = accounts.account_of(posting)
+            self.stdout.write(f"it has cost {account.here.total / 100:.2f} {posting.currency}: {account.sentence}")
 
 
 def _submission(study: Study, person: str | None) -> Submission:

@@ -1,22 +1,34 @@
 """Prolific's API behind the contract: translates our calls into Prolific's words, and its answers into ours."""
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from decimal import Decimal
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Self
 
+from django.conf import settings
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from survey.contracts.panels import (
     Bonus,
+    Demographics,
     Event,
     EventSubject,
+    FeeRates,
     PanelClient,
     PanelError,
+    PanelRefused,
+    PanelRehearsal,
+    PanelUnreachable,
+    PayAdvice,
     PostingAtPanel,
+    PostingCost,
+    PreparedBonuses,
     ReturnReason,
     SubmissionAtPanel,
+    Wallet,
 )
 from survey.models import Posting
 
@@ -35,6 +47,18 @@ RETURN_REASONS = {
     ReturnReason.SCREENED_OUT: "This study looks for people in another situation.",
 }
 APPROVED, REJECTED = "APPROVED", "REJECTED"
+# Rates are learnt from the cost of so many cents: a small sum would leave only a rounded part of them.
+LEARNT_FROM = (10_000, 1000)  # reward, places
+PEOPLE_AT_ONCE = 500
+NO_WORKSPACE = "HUNCH_PROLIFIC_WORKSPACE is not set: without it Prolific cannot be asked for its balance and pay"
+# The columns of a demographic export that are not facts about a person.
+SUBMISSION_COLUMN, PERSON_COLUMN = "submission id", "participant id"
+NO_FACTS = frozenset(
+    (
+        *(SUBMISSION_COLUMN, PERSON_COLUMN, "status", "custom study tncs accepted at", "started at", "completed at"),
+        *("reviewed at", "archived at", "time taken", "completion code", "total approvals"),
+    )
+)
 
 
 class ProlificAccount(PanelClient):
@@ -108,6 +132,8 @@ class ProlificAccount(PanelClient):
             places=_whole(row.get("total_available_places")),
             reward=_whole(row.get("reward")),
             minutes=_whole(row.get("estimated_completion_time")),
+            currency=str(row.get("presentment_currency_code") or row.get("currency_code") or ""),
+            mark=str(row.get("metadata") or ""),
             screen_outs=_screen_outs(entries),
             codes=frozenset(str(entry["code"]) for entry in entries if isinstance(entry, Mapping) and "code" in entry),
             facts=self.facts(row),
@@ -125,8 +151,100 @@ class ProlificAccount(PanelClient):
     def stop(self, external_id: str) -> str:
         return self._move(external_id, "STOP")
 
+    def schedule(self, external_id: str, at: datetime) -> str:
+        moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return str(self.api.transition(external_id, "SCHEDULE_PUBLISH", publish_at=moment).get("status") or "")
+
+    def unschedule(self, external_id: str) -> str:
+        return self._move(external_id, "CANCEL_PUBLISH")
+
     def _move(self, external_id: str, action: str) -> str:
         return str(self.api.transition(external_id, action).get("status") or "")
+
+    def rehearse(self, sent: Mapping[str, Any]) -> PanelRehearsal:
+        # Test participants need not fit the study's filters, and no sample is drawn of them.
+        left_out = ("filters", "filter_set_id", "study_type")
+        draft = self.draft({name: value for name, value in sent.items() if name not in left_out})
+        made = self.api.test_study(draft.external_id)
+        if not made.get("study_id"):
+            raise PanelError("Prolific: to make a test study: its answer has no id", outcome_is_known=False)
+        return PanelRehearsal(str(made["study_id"]), str(made.get("study_url") or ""))
+
+    def recruitment_hours(self, external_id: str) -> float:
+        hours = self.api.recruitment_time(external_id).get("precise_recruitment_time_hours")
+        if not isinstance(hours, int | float):
+            raise PanelUnreachable("Prolific: to predict the time of recruiting: its answer holds no number")
+        return float(hours)
+
+    # What it costs
+
+    def fees(self, external_id: str = "") -> FeeRates:
+        fixed = 0
+        if external_id:
+            rewards = _table(self.api.study_cost(external_id, projected=True).get("rewards"))
+            fixed = sum(_cents(rewards.get(name)) for name in ("rep_sample_fees", "rep_sample_tax"))
+        reward, places = LEARNT_FROM
+        people, quote = reward * places, self.api.cost_of(reward, places)
+        total, fees, vat = (quote.get(name) for name in ("total_cost", "fees", "vat"))
+        if fees is None or vat is None:  # Fee and VAT in one number.
+            if total is None:
+                raise PanelUnreachable("Prolific: to calculate the cost: its answer holds no total")
+            return FeeRates(_hundredths(_cents(total) - people, people), 0, fixed)
+        return FeeRates(_hundredths(_cents(fees), people), _hundredths(_cents(vat), _cents(fees)), fixed)
+
+    def spent(self, external_id: str) -> PostingCost:
+        found = self.api.study_cost(external_id)
+        rewards, bonuses = _table(found.get("rewards")), _table(found.get("bonuses"))
+        amounts = [row for row in (*rewards.values(), *bonuses.values()) if isinstance(row, Mapping)]
+        names = ("fees", "tax", "rep_sample_fees", "rep_sample_tax")
+        fees = sum(_cents(one.get(name)) for one in (rewards, bonuses) for name in names)
+        return PostingCost(
+            rewards=_cents(rewards.get("rewards")),
+            bonuses=_cents(bonuses.get("rewards")),
+            fees=fees,
+            currency=next((str(row["currency"]) for row in amounts if row.get("currency")), ""),
+        )
+
+    def wallet(self) -> Wallet:
+        found = self.api.balance(_workspace())
+        if found.get("available_balance") is None:
+            raise PanelUnreachable("Prolific: to read the balance: its answer holds none")
+        return Wallet(int(found["available_balance"]), str(found.get("currency_code") or ""))
+
+    def pay_advice(self, currency: str) -> PayAdvice:
+        rows = self.api.reward_recommendations(_workspace(), currency)
+        if not rows:
+            raise PanelUnreachable("Prolific: to read the recommended reward: its answer holds none")
+        newest = rows[0]
+        return PayAdvice(
+            minimum=_cents(newest.get("min_reward_per_hour")),
+            recommended=_cents(newest.get("recommended_reward_per_hour")),
+            currency=str(newest.get("currency") or currency),
+        )
+
+    # People
+
+    def group(self, name: str, *, project: str = "") -> str:
+        if not project and not settings.HUNCH_PROLIFIC_WORKSPACE:
+            raise PanelRefused("panel.participant_group: name the project too, or set HUNCH_PROLIFIC_WORKSPACE")
+        place = {"project_id": project} if project else {"workspace_id": _workspace()}
+        for row in self.api.groups(place):
+            if row.get("name") == name and row.get("id"):
+                return str(row["id"])
+        made = str(self.api.create_group(name, place).get("id") or "")
+        if not made:
+            raise PanelError("Prolific: to make a participant group: its answer has no id")
+        return made
+
+    def add_to_group(self, group: str, people: Sequence[str]) -> None:
+        for start in range(0, len(people), PEOPLE_AT_ONCE):
+            self.api.add_to_group(group, people[start : start + PEOPLE_AT_ONCE])
+
+    def demographics(self, external_id: str) -> Iterator[Demographics]:
+        for row in csv.DictReader(io.StringIO(self.api.demographics(external_id).lstrip("\ufeff"))):
+            ids = {name.lower(): value or "" for name, value in row.items() if name}
+            facts = {name: value or "" for name, value in row.items() if name and name.lower() not in NO_FACTS}
+            yield Demographics(ids[SUBMISSION_COLUMN], ids[PERSON_COLUMN], facts)
 
     def set_places(self, external_id: str, places: int) -> str:
         return str(self.api.set_places(external_id, places).get("status") or "")
@@ -156,12 +274,17 @@ class ProlificAccount(PanelClient):
 
     # Bonuses
 
-    def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str:
+    def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> PreparedBonuses:
         amounts = [(one.submission, f"{Decimal(one.cents) / 100:.2f}") for one in bonuses]
-        prepared = str(self.api.set_up_bonuses(external_id, amounts).get("id") or "")
+        made = self.api.set_up_bonuses(external_id, amounts)
+        prepared = str(made.get("id") or "")
         if not prepared:
             raise PanelError("Prolific: to set up the bonuses: its answer has no id")
-        return prepared
+        asked, amount = sum(one.cents for one in bonuses), made.get("amount")
+        if amount is not None and _cents(amount) != asked:
+            raise PanelRefused(f"Prolific: to set up the bonuses: {asked} cents were asked for, and it has {amount}")
+        total = made.get("total_amount")
+        return PreparedBonuses(prepared, None if total is None else _cents(total) - asked)
 
     def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
         self.api.pay_bonuses(prepared)
@@ -175,6 +298,36 @@ class ProlificAccount(PanelClient):
     @classmethod
     def event_subject(cls, kind: str) -> EventSubject:
         return events.subject_of(kind)
+
+
+def _workspace() -> str:
+    """
+    Raises:
+        PanelRefused: it is not set.
+    """
+    if not settings.HUNCH_PROLIFIC_WORKSPACE:
+        raise PanelRefused(NO_WORKSPACE)
+    return str(settings.HUNCH_PROLIFIC_WORKSPACE)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _cents(value: Any) -> int:
+    """Whole cents of a number, or of an amount with its currency; half a cent counts as a whole one."""
+    amount = value.get("amount") if isinstance(value, Mapping) else value
+    if isinstance(amount, bool) or not isinstance(amount, int | float | str):
+        return 0
+    try:
+        return int(Decimal(str(amount)).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    except ArithmeticError:
+        return 0
+
+
+def _hundredths(part: int, whole: int) -> int:
+    """A share in hundredths of a percent."""
+    return (2 * part * 10_000 + whole) // (2 * whole) if whole else 0
 
 
 def _screen_outs(codes: Sequence[Any]) -> int | None:

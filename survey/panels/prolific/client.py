@@ -88,10 +88,72 @@ class ProlificClient:
     def study(self, study: str) -> dict[str, Any]:
         return self._call("GET", f"/api/v1/studies/{_part(study)}/", "read the study", repeat=True)
 
-    def transition(self, study: str, action: str) -> dict[str, Any]:
-        """PUBLISH, PAUSE, START or STOP."""
+    def transition(self, study: str, action: str, *, publish_at: str = "") -> dict[str, Any]:
+        """PUBLISH, PAUSE, START, STOP, CANCEL_PUBLISH, or SCHEDULE_PUBLISH with the time."""
         path = f"/api/v1/studies/{_part(study)}/transition/"
-        return self._call("POST", path, f"{action.lower()} the study", json={"action": action}, explain=True)
+        body = {"action": action, "publish_at": publish_at} if publish_at else {"action": action}
+        what = f"{action.lower().replace('_', ' ')} the study"
+        return self._call("POST", path, what, json=body, explain=True)
+
+    def test_study(self, study: str) -> dict[str, Any]:
+        """A trial of a draft, for test participants alone. Not repeated, since that could make a second one."""
+        path = f"/api/v1/studies/{_part(study)}/test-study/"
+        return self._call("POST", path, "make a test study", explain=True)
+
+    def recruitment_time(self, study: str) -> dict[str, Any]:
+        path = f"/api/v1/studies/{_part(study)}/predicted-recruitment-time/"
+        return self._call("GET", path, "predict the time of recruiting", repeat=True)
+
+    def demographics(self, study: str) -> str:
+        """What is known of the study's people, as CSV. No filter is named: only the basic facts."""
+        path, what = f"/api/v1/studies/{_part(study)}/demographic-export/", "export demographic data"
+        response = self._send("POST", path, what, json={"filters": []}, repeat=True)
+        _read(response, what, explain=True, empty=True)
+        head = response.text.partition("\n")[0].lower()
+        if head and not all(name in head for name in ("submission id", "participant id")):
+            raise _unreadable(what, "a table")
+        return response.text
+
+    # Money
+
+    def cost_of(self, reward: int, places: int) -> dict[str, Any]:
+        """What so many places would cost, in cents, with fee and VAT."""
+        body = {"reward": reward, "total_available_places": places}
+        return self._call("POST", "/api/v1/study-cost-calculator/", "calculate the cost", json=body, repeat=True)
+
+    def study_cost(self, study: str, *, projected: bool = False) -> dict[str, Any]:
+        """What the study has cost so far; or what it will cost, if all places are used."""
+        query = {"is_projected": "true"} if projected else None
+        path = f"/api/v1/studies/{_part(study)}/cost/"
+        return self._call("GET", path, "read the cost", params=query, repeat=True)
+
+    def balance(self, workspace: str) -> dict[str, Any]:
+        path = f"/api/v1/workspaces/{_part(workspace)}/balance/"
+        return self._call("GET", path, "read the balance", repeat=True)
+
+    def reward_recommendations(self, workspace: str, currency: str) -> list[dict[str, Any]]:
+        """The newest first, in cents an hour."""
+        query = {"workspace_id": workspace, "currency": currency}
+        what, path = "read the recommended reward", "/api/v1/reward-recommendations/"
+        response = self._send("GET", path, what, params=query, repeat=True)
+        return _read_list(response, what)
+
+    # Participant groups
+
+    def groups(self, place: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Those of a workspace or a project: {"workspace_id": ...} or {"project_id": ...}."""
+        query = {**place, "limit": PAGE_SIZE}
+        return self._pages("/api/v1/participant-groups/", query, "list the participant groups")
+
+    def create_group(self, name: str, place: Mapping[str, str]) -> dict[str, Any]:
+        """Not repeated, since that could make a second one: find the first by its name."""
+        body = {"name": name, **place}
+        return self._call("POST", "/api/v1/participant-groups/", "make a participant group", json=body, explain=True)
+
+    def add_to_group(self, group: str, people: Sequence[str]) -> None:
+        path = f"/api/v1/participant-groups/{_part(group)}/participants/"
+        body = {"participant_ids": list(people)}
+        self._call("POST", path, "add people to a participant group", json=body, repeat=True, empty=True)
 
     def set_places(self, study: str, places: int) -> dict[str, Any]:
         """Set the total number of places; Prolific only lets it grow."""
@@ -323,8 +385,20 @@ def _read(response: httpx.Response, what: str, *, explain: bool, empty: bool) ->
     raise kind(f"Prolific: to {what}: {reason}", answered=response.status_code)
 
 
-def _unreadable(what: str) -> PanelError:
-    return PanelUnreachable(f"Prolific: to {what}: its answer is not JSON", outcome_is_known=False)
+def _read_list(response: httpx.Response, what: str) -> list[dict[str, Any]]:
+    if not response.is_success:
+        _read(response, what, explain=True, empty=True)
+    try:
+        rows = response.json()
+    except ValueError as exc:
+        raise _unreadable(what) from exc
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise PanelUnreachable(f"Prolific: to {what}: the answer holds no list")
+    return rows
+
+
+def _unreadable(what: str, form: str = "JSON") -> PanelError:
+    return PanelUnreachable(f"Prolific: to {what}: its answer is not {form}", outcome_is_known=False)
 
 
 def _reason(response: httpx.Response, *, explain: bool) -> str:

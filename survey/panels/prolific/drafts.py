@@ -1,9 +1,11 @@
 """What Prolific is sent for a draft: the study file in Prolific's own words."""
 
+import hashlib
 from html import escape
 from itertools import groupby
 from typing import Any
 
+from django.db.models import Q
 from django.utils import translation
 from django.utils.translation import gettext_lazy
 
@@ -26,11 +28,14 @@ RETURN_REASONS = {
 }
 PAYS_SCREEN_OUTS = "FIXED_SCREEN_OUT_PAYMENT"
 EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter against people of earlier studies.
+BLOCKED_GROUPS = "participant_group_blocklist"  # The same against members of groups.
+# Who comes back with one of these has begun here, and would not be let in again.
+CODES_OF_PARTICIPANTS = (Outcome.COMPLETED, Outcome.FAILED_CHECKS, Outcome.SCREENED_OUT)
 DEVICES = ("desktop", "tablet", "mobile")
 # Whom Prolific may send, and for what pay.
 FACTS = (
     *("filters", "filter_set_id", "study_type", "device_compatibility", "total_available_places"),
-    *("estimated_completion_time", "reward"),
+    *("estimated_completion_time", "reward", "content_warnings"),
 )
 
 
@@ -45,8 +50,9 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
         "external_study_url": address,
         "is_external_study_url_secure": panel.signed_entry,
         "prolific_id_option": "url_parameters",
+        "metadata": mark_of(posting),
         "completion_codes": [
-            _code(study, code)
+            _code(study, code, posting.group)
             for code in study.codes.order_by("pk")
             if code.outcome != Outcome.SCREENED_OUT or study.config.screens_out
         ],
@@ -59,9 +65,15 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
     if panel.filter_set:
         body["filter_set_id"] = panel.filter_set
     else:
-        body["filters"] = _filters(study)
-    if any(one.is_weighted for one in panel.filters):
+        body["filters"] = _filters(study, posting.group)
+    if panel.representative_sample:
+        body["study_type"] = panel.representative_sample
+    elif any(one.is_weighted for one in panel.filters):
         body["study_type"] = "QUOTA"
+    if panel.content_warning:
+        body["content_warnings"] = [panel.content_warning]
+    if panel.content_warning_details:
+        body["content_warning_details"] = panel.content_warning_details
     if panel.project:
         body["project"] = panel.project
     if panel.maximum_minutes is not None:
@@ -69,21 +81,42 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
     return body
 
 
-def _filters(study: Study) -> list[dict[str, Any]]:
+def mark_of(posting: Posting) -> str:
+    """What stands on a draft so that it is known again: another installation's draft of the same name has other codes,
+    and so another mark."""
+    codes = sorted(posting.study.codes.values_list("code", flat=True))
+    return f"hunch {hashlib.sha256(chr(10).join([posting.internal_name, *codes]).encode()).hexdigest()[:32]}"
+
+
+def _filters(study: Study, group: str) -> list[dict[str, Any]]:
     """The study file's filters, and one more that keeps out people whom Hunch would turn away.
 
     To the panel, a later stage is a different study. Without this filter it would send people of earlier stages again.
-    They would take places, and only here find out that they cannot take part.
+    They would take places, and only here find out that they cannot take part. A group holds only those who have begun
+    here; the list of earlier studies keeps away everybody whom they sent, also who found all places taken.
     """
     filters = [_as_sent(one) for one in study.config.panel.filters]
-    slugs = [study.slug, *study.config.panel.exclude_people_of]
+    if group:
+        filters = _with_values(filters, BLOCKED_GROUPS, [group])
+    slugs = [*([] if group else [study.slug]), *study.config.panel.exclude_people_of]
     earlier = Posting.objects.filter(study__slug__in=slugs, panel=study.config.panel.kind, published_at__isnull=False)
-    ids = list(earlier.exclude(external_id="").order_by("pk").values_list("external_id", flat=True))
+    earlier = earlier.exclude(external_id="")
+    if group:
+        # Of postings without the group nobody is in it yet; and who began in one of them is kept away as before.
+        earlier = Posting.objects.filter(
+            Q(pk__in=earlier) | Q(study=study, panel=study.config.panel.kind, published_at__isnull=False, group="")
+        ).exclude(Q(external_id="") | Q(group=group))
+    ids = list(earlier.order_by("pk").values_list("external_id", flat=True))
+    return _with_values(filters, EARLIER_STUDIES, ids)
+
+
+def _with_values(filters: list[dict[str, Any]], name: str, values: list[str]) -> list[dict[str, Any]]:
+    """The filters, with more values of the one with that name."""
     for one in filters:
-        if one["filter_id"] == EARLIER_STUDIES:
-            ids = [*one.get("selected_values", []), *ids]
-    others = [one for one in filters if one["filter_id"] != EARLIER_STUDIES]
-    return [*others, {"filter_id": EARLIER_STUDIES, "selected_values": ids}] if ids else others
+        if one["filter_id"] == name:
+            values = [*one.get("selected_values", []), *values]
+    others = [one for one in filters if one["filter_id"] != name]
+    return [*others, {"filter_id": name, "selected_values": values}] if values else others
 
 
 def _as_sent(one: FilterConfig) -> dict[str, Any]:
@@ -112,7 +145,14 @@ def _kind(line: str) -> str:
     return "item" if line.startswith("- ") else "text" if line else "gap"
 
 
-def _code(study: Study, code: CompletionCode) -> dict[str, Any]:
+def _code(study: Study, code: CompletionCode, group: str) -> dict[str, Any]:
+    made = _code_alone(study, code)
+    if group and code.outcome in CODES_OF_PARTICIPANTS:
+        made["actions"].append({"action": "ADD_TO_PARTICIPANT_GROUP", "participant_group": group})
+    return made
+
+
+def _code_alone(study: Study, code: CompletionCode) -> dict[str, Any]:
     outcome, panel = Outcome(code.outcome), study.config.panel
     if outcome == Outcome.SCREENED_OUT and panel.screen_out_pay is not None:
         pays = {"fixed_screen_out_reward": panel.screen_out_pay, "slots": panel.screen_out_places}

@@ -3,7 +3,7 @@ cryptography and httpx, and listens on loopback only.
 
 It copies the awkward behaviour of the real one. A leaver's place goes to the next person at once. A list's last page
 may be full. Calls come back with 429. Webhooks come late, twice and out of order. Bonuses are paid again if asked for
-again. All randomness comes from the seed.
+again. Any call can be made to fail, or to be carried out twice (`break_next`). All randomness comes from the seed.
 """
 
 import base64
@@ -18,7 +18,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from enum import StrEnum
 from html import escape
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,7 +30,10 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
+NOT_JSON = object()  # An answer that no client can read.
 ISSUER = "https://www.prolific.com"
+PATIENCE = 60.0  # seconds over which calls are counted, where they are limited
+WORKSPACE = "fake-workspace"
 HOLDS_A_PLACE = ("RESERVED", "ACTIVE", "AWAITING REVIEW", "APPROVED", "PARTIALLY APPROVED")
 FEE, VAT = Decimal("0.333"), Decimal("0.2")  # Of what people get, and of the fee.
 REASON_LENGTH = 100  # characters that a rejection's message needs
@@ -39,6 +43,8 @@ CATEGORIES = (
 )
 STUDY_MOVES = {
     "PUBLISH": ({"UNPUBLISHED"}, "ACTIVE"),
+    "SCHEDULE_PUBLISH": ({"UNPUBLISHED", "SCHEDULED"}, "SCHEDULED"),
+    "CANCEL_PUBLISH": ({"SCHEDULED"}, "UNPUBLISHED"),
     "PAUSE": ({"ACTIVE"}, "PAUSED"),
     "START": ({"PAUSED"}, "ACTIVE"),
     "STOP": ({"ACTIVE", "PAUSED", "AWAITING REVIEW"}, "COMPLETED"),
@@ -51,6 +57,23 @@ class Refused(Exception):
     def __init__(self, status: int, title: str, detail: Any = "", *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(title)
         self.status, self.title, self.detail, self.headers = status, title, detail or title, dict(headers or {})
+
+
+class Breakage(StrEnum):
+    """What goes wrong with a call."""
+
+    LOST = "it never arrives"
+    ANSWER_LOST = "it is carried out, and its answer gets lost"
+    TWICE = "it is carried out twice"
+    FAILS = "it is answered with 500"
+    BUSY = "it is answered with 429"
+    GARBAGE = "it is carried out, and its answer is not JSON"
+    REFUSED = "it is refused, with an object as detail"
+    REFUSED_BY_LIST = "it is refused, with a list as detail"
+
+
+# What happens by itself. A request that comes twice, and a refusal without a reason, are for tests alone.
+TROUBLES = (Breakage.LOST, Breakage.ANSWER_LOST, Breakage.FAILS, Breakage.BUSY, Breakage.GARBAGE)
 
 
 @dataclass(frozen=True)
@@ -68,6 +91,12 @@ class FakeProlific:
     Args:
         page_size: the most rows on a page of a list, whatever is asked for.
         busy_every: one in this many calls is answered with 429.
+        trouble_every: one in this many calls goes wrong, in any of the ways that a real one does.
+        a_minute: how many calls are answered within a minute; 0: any number.
+        fee, vat: what is taken of what people get, and of the fee.
+        sample_fee: cents that a representative sample costs beside that.
+        balance: cents in the wallet.
+        slow: a study is PUBLISHING until it is read the next time.
         clock: seconds; tests bring their own clock.
     """
 
@@ -76,6 +105,17 @@ class FakeProlific:
     secret: str = "fake-webhook-secret"  # noqa: S105
     page_size: int = 20
     busy_every: int = 0
+    trouble_every: int = 0
+    a_minute: int = 0
+    fee: Decimal = FEE
+    vat: Decimal = VAT
+    sample_fee: int = 2500
+    balance: int = 10_000_000
+    currency: str = "USD"
+    minimum: int = 800
+    recommended: int = 1200
+    slow: bool = False
+    has_breakdown: bool = True
     signs_entry: bool = False
     has_secret: bool = True
     clock: Callable[[], float] = time.time
@@ -84,6 +124,10 @@ class FakeProlific:
     submissions: dict[str, dict[str, Any]] = field(default_factory=dict)
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     subscriptions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    test_people: list[str] = field(default_factory=list)
+    demographics: dict[str, dict[str, str]] = field(default_factory=dict)
+    # By submission, in currency units: bonuses, and what people who were screened out got.
     paid: list[tuple[str, Decimal]] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)
 
@@ -93,7 +137,8 @@ class FakeProlific:
         self._waiting: list[Webhook] = []
         self._events = 0
         self._key: rsa.RSAPrivateKey | None = None
-        self._lose: str = ""
+        self._broken: list[tuple[str, str, Breakage]] = []
+        self._asked: list[float] = []
 
     def new_id(self) -> str:
         """24 hexadecimal digits, as the real ones."""
@@ -101,21 +146,26 @@ class FakeProlific:
 
     # Participants and time
 
-    def take_place(self, study: str, *, person: str = "", part: str = "") -> dict[str, Any] | None:
-        """Somebody takes a free place; None where there is none, or the study admits nobody.
+    def take_place(
+        self, study: str, *, person: str = "", part: str = "", reserve: bool = False
+    ) -> dict[str, Any] | None:
+        """Somebody takes a free place; None where there is none, the study admits nobody, or not this person.
 
         Args:
             part: the id of the study's part that the person comes by, as with quotas.
+            reserve: only the place is taken; `enter` goes on from there.
         """
         with self._lock:
             found = self.studies[study]
             if found["status"] != "ACTIVE" or self._held(study) >= found["total_available_places"]:
                 return None
+            if person and not self._may_see(found, person):
+                return None
             submission: dict[str, Any] = {
                 "id": self.new_id(),
                 "study_id": part or study,
                 "participant_id": person or self.new_id(),
-                "status": "ACTIVE",
+                "status": "RESERVED" if reserve else "ACTIVE",
                 "started_at": self._now(),
                 "completed_at": None,
                 "study_code": None,
@@ -130,6 +180,25 @@ class FakeProlific:
             self._tell(submission)
             return submission
 
+    def enter(self, submission: str) -> None:
+        """Who has reserved a place opens the study."""
+        with self._lock:
+            if self.submissions[submission]["status"] == "RESERVED":
+                self._move(self.submissions[submission], "ACTIVE")
+
+    def approve_in_part(self, submission: str) -> None:
+        """The researcher pays only a part, on Prolific's own pages."""
+        with self._lock:
+            if self.submissions[submission]["status"] == "AWAITING REVIEW":
+                self._move(self.submissions[submission], "PARTIALLY APPROVED")
+
+    def reach_the_time(self) -> None:
+        """What is scheduled is published."""
+        with self._lock:
+            for study in self.studies.values():
+                if study["status"] == "SCHEDULED":
+                    study["status"] = "ACTIVE"
+
     def entry_address(self, submission: str) -> str:
         """The address that the participant is sent to, with ids filled in, and signed if the study wants it."""
         found = self.submissions[submission]
@@ -141,7 +210,9 @@ class FakeProlific:
         }
         address = str(study["external_study_url"])
         for name, value in values.items():
-            address = address.replace(f"{{{{%{name}%}}}}", value)
+            # Elsewhere people are asked for their id, or it is not passed on.
+            if study.get("prolific_id_option", "url_parameters") == "url_parameters":
+                address = address.replace(f"{{{{%{name}%}}}}", value)
         if self.signs_entry or study.get("is_external_study_url_secure"):
             address += f"&prolific_token={self.sign(values, audience=address)}"
         return address
@@ -158,8 +229,10 @@ class FakeProlific:
             actions = self._actions(_whole(found), code)
             if "FIXED_SCREEN_OUT_PAYMENT" in actions:
                 self._screen_out(found, actions["FIXED_SCREEN_OUT_PAYMENT"])
+                self._into_group(found, actions)
                 return
             self._move(found, "APPROVED" if "AUTOMATICALLY_APPROVE" in actions else "AWAITING REVIEW")
+            self._into_group(found, actions)
             if "REQUEST_RETURN" in actions:
                 self._ask_back(found, ["by the code"])
             self._rest_if_full(_whole(found))
@@ -187,7 +260,11 @@ class FakeProlific:
 
     def lose_next_answer(self, part: str) -> None:
         """Carry out the next call whose path holds `part`, and let its answer get lost."""
-        self._lose = part
+        self.break_next(part, Breakage.ANSWER_LOST)
+
+    def break_next(self, part: str, how: Breakage, *, method: str = "", times: int = 1) -> None:
+        """Let the next calls whose path holds `part` go wrong."""
+        self._broken += [(method, part, how)] * times
 
     def webhooks(self) -> list[Webhook]:
         """All events that waited: late, each twice and in random order."""
@@ -228,7 +305,7 @@ class FakeProlific:
             "exp": issued + 120,
             "aud": audience,
             "sub": values["SESSION_ID"],
-            "prolific": {**values, "workspace_id": "fake-workspace"},
+            "prolific": {**values, "workspace_id": WORKSPACE},
             **claims,
         }
         text = ".".join(_text64(json.dumps(part).encode()) for part in (header, payload))
@@ -246,20 +323,48 @@ class FakeProlific:
         with self._lock:
             parts = urlsplit(target)
             self.calls.append((method, parts.path))
+            breakage = self._breakage(method, parts.path)
             try:
-                found = self._answer(method, parts.path, dict(parse_qs(parts.query)), token=token, body=body)
+                self._refuse_in_place_of(breakage)
+                for _time in range(2 if breakage == Breakage.TWICE else 1):
+                    found = self._answer(method, parts.path, dict(parse_qs(parts.query)), token=token, body=body)
             except Refused as refusal:
                 error = {"status": refusal.status, "error_code": 140100, "title": refusal.title}
                 return refusal.status, refusal.headers, {"error": {**error, "detail": refusal.detail}}
             except KeyError:
                 return 404, {}, {"error": {"status": 404, "error_code": 140004, "title": "Not found"}}
-            if self._lose and self._lose in parts.path:
-                self._lose = ""
+            if breakage == Breakage.ANSWER_LOST:
                 raise ConnectionAbortedError
+            if breakage == Breakage.GARBAGE:
+                return found[0], {}, NOT_JSON
             headers = {}
             if isinstance(found[1], dict) and "proof" in found[1]:
                 headers["X-Hook-Secret"] = found[1]["proof"]
-            return found[0], headers, {key: value for key, value in found[1].items() if key != "proof"}
+            answer = _without_proof(found[1]) if isinstance(found[1], dict) else found[1]
+            return found[0], headers, answer
+
+    def _breakage(self, method: str, path: str) -> Breakage | None:
+        for number, (of_method, part, how) in enumerate(self._broken):
+            if part in path and of_method in ("", method):
+                del self._broken[number]
+                return how
+        if self.trouble_every and len(self.calls) % self.trouble_every == 0:
+            return self._rng.choice(TROUBLES)
+        return None
+
+    @staticmethod
+    def _refuse_in_place_of(breakage: Breakage | None) -> None:
+        match breakage:
+            case Breakage.LOST:
+                raise ConnectionAbortedError
+            case Breakage.FAILS:
+                raise Refused(500, "Server error")
+            case Breakage.BUSY:
+                raise Refused(429, "Too many requests", headers={"Retry-After": "0"})
+            case Breakage.REFUSED:
+                raise Refused(400, "Invalid", {"reward": ["is too low"]})
+            case Breakage.REFUSED_BY_LIST:
+                raise Refused(400, "Invalid", ["one thing", {"name": ["another"]}])
 
     def _answer(
         self, method: str, path: str, query: Mapping[str, list[str]], *, token: str, body: bytes
@@ -270,6 +375,7 @@ class FakeProlific:
             raise Refused(401, "Authentication credentials were not provided.")
         if self.busy_every and len(self.calls) % self.busy_every == 0:
             raise Refused(429, "Too many requests", headers={"Retry-After": "0"})
+        self._refuse_too_many()
         given = json.loads(body) if body else {}
         match [method, *path.removeprefix("/api/v1").strip("/").split("/")]:
             case ["GET", "studies"]:
@@ -277,11 +383,42 @@ class FakeProlific:
             case ["POST", "studies"]:
                 return 201, self._create(given)
             case ["GET", "studies", study]:
-                return 200, self.studies[study]
+                shown = dict(self.studies[study])
+                if shown["status"] == "PUBLISHING":
+                    self.studies[study]["status"] = "ACTIVE"
+                return 200, shown
             case ["PATCH", "studies", study]:
                 return 200, self._change(self.studies[study], given)
             case ["POST", "studies", study, "transition"]:
-                return 200, self._transition(self.studies[study], given.get("action", ""))
+                return 200, self._transition(self.studies[study], given)
+            case ["POST", "studies", study, "test-study"]:
+                return 200, self._test_study(self.studies[study])
+            case ["GET", "studies", study, "cost"]:
+                projected = query.get("is_projected", ["false"])[0] == "true"
+                return 200, self._cost(self.studies[study], projected=projected)
+            case ["GET", "studies", study, "predicted-recruitment-time"]:
+                hours = self.studies[study]["total_available_places"] / 50
+                return 200, {"precise_recruitment_time_hours": hours, "display_string": f"{hours:g} hours"}
+            case ["POST", "studies", study, "demographic-export"]:
+                return 200, self._demographics(study)
+            case ["POST", "study-cost-calculator"]:
+                return 200, self._quote(given["reward"] * given["total_available_places"])
+            case ["GET", "workspaces", str(), "balance"]:
+                return 200, self._balance()
+            case ["GET", "reward-recommendations"]:
+                rates = {"min_reward_per_hour": self.minimum, "recommended_reward_per_hour": self.recommended}
+                return 200, [{"currency": query["currency"][0], **rates}]
+            case ["GET", "participant-groups"]:
+                rows = [{"id": key, "name": row["name"]} for key, row in self.groups.items()]
+                return 200, {"results": rows, "_links": {"next": {"href": None}}}
+            case ["POST", "participant-groups"]:
+                group = {"id": self.new_id(), "name": given["name"], "participant_count": 0}
+                self.groups[group["id"]] = {**group, "people": set()}
+                return 201, group
+            case ["POST", "participant-groups", group, "participants"]:
+                self.groups[group]["people"] |= set(given["participant_ids"])
+                rows = [{"participant_id": who} for who in sorted(self.groups[group]["people"])]
+                return 200, {"results": rows}
             case ["GET", "submissions"]:
                 (study,) = query["study"]
                 rows = [_public(s) for s in self.submissions.values() if s["study_id"] == study]
@@ -348,9 +485,21 @@ class FakeProlific:
         shortest = math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
         if allowed is not None and allowed < shortest:
             raise Refused(400, "Invalid study", {"maximum_allowed_time": [f"must be at least {shortest}"]})
-        study = {**given, "id": self.new_id(), "status": "UNPUBLISHED"}
+        if len(given.get("content_warnings", ())) > 1:
+            raise Refused(400, "Invalid study", {"content_warnings": ["only one can be selected"]})
+        study = {**given, "id": self.new_id(), "status": "UNPUBLISHED", "currency_code": self.currency}
         self.studies[study["id"]] = study
         return study
+
+    def _test_study(self, study: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy that only test participants see, and that costs nothing."""
+        if study["status"] != "UNPUBLISHED":
+            raise Refused(400, "Not possible", "Only a draft can be tested.")
+        if not self.test_people:
+            raise Refused(400, "Not possible", "Create a test participant first.")
+        copy = {**study, "id": self.new_id(), "status": "ACTIVE", "is_test": True, "total_available_places": 1}
+        self.studies[copy["id"]] = copy
+        return {"study_id": copy["id"], "study_url": f"{self.url}/take/{copy['id']}"}
 
     def _change(self, study: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         allowed = {"internal_name", "total_available_places"} if study["status"] != "UNPUBLISHED" else set(given)
@@ -364,11 +513,121 @@ class FakeProlific:
         study.update(given)
         return study
 
-    def _transition(self, study: dict[str, Any], action: str) -> dict[str, Any]:
+    def _transition(self, study: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        action = given.get("action", "")
         if action not in STUDY_MOVES or study["status"] not in STUDY_MOVES[action][0]:
             raise Refused(400, "Not possible", f"A study that is {study['status']} cannot {action}.")
+        if action in ("PUBLISH", "SCHEDULE_PUBLISH"):
+            needed = sum(row["amount"] for row in self._cost(study, projected=True)["rewards"].values())
+            if needed > self._available():
+                raise Refused(400, "Not enough balance", f"{needed} are needed, and {self._available()} are there.")
+        if action == "SCHEDULE_PUBLISH" and not given.get("publish_at"):
+            raise Refused(400, "Not possible", {"publish_at": ["This field is required."]})
         study["status"] = STUDY_MOVES[action][1]
+        if action == "PUBLISH" and self.slow:
+            study["status"] = "PUBLISHING"
+        study["publish_at"] = given.get("publish_at")
         return study
+
+    # Money, in whole cents
+
+    def _quote(self, cents: float) -> dict[str, Any]:
+        fees = _whole_cents(Decimal(cents) * self.fee)
+        vat = _whole_cents(fees * self.vat)
+        parts = {"rewards": cents, "fees": fees, "vat": vat} if self.has_breakdown else {}
+        return {"total_cost": cents + fees + vat, **parts}
+
+    def _cost(self, study: Mapping[str, Any], *, projected: bool = False) -> dict[str, Any]:
+        """What it has cost, or what it will cost where all its places are used."""
+        mine = [s for s in self.submissions.values() if _whole(s) == study["id"]]
+        screened = {s["id"] for s in mine if s["status"] == "SCREENED OUT"}
+        out = sum(int(100 * units) for who, units in self.paid if who in screened)
+        actions = [action for entry in study["completion_codes"] for action in entry["actions"]]
+        if projected:
+            slots = [one for one in actions if one["action"] == "FIXED_SCREEN_OUT_PAYMENT"]
+            people = study["reward"] * study["total_available_places"]
+            people += sum(one["fixed_screen_out_reward"] * one["slots"] for one in slots)
+        else:
+            people = study["reward"] * sum(s["status"] in ("APPROVED", "PARTIALLY APPROVED") for s in mine) + out
+        batches = [batch for batch in self.batches.values() if batch["study"] == study["id"]]
+        is_sample = study.get("study_type", "SINGLE") not in ("SINGLE", "QUOTA")
+        sample = self.sample_fee if is_sample and (projected or people) else 0
+        fees = _whole_cents(people * self.fee)
+        rewards = {"rewards": people, "fees": fees, "tax": _whole_cents(fees * self.vat)}
+        rewards |= {"rep_sample_fees": sample, "rep_sample_tax": _whole_cents(sample * self.vat)}
+        bonuses = {
+            "rewards": sum(batch["costs"]["amount"] * batch["times"] for batch in batches),
+            "fees": sum(batch["costs"]["fees"] * batch["times"] for batch in batches),
+            "tax": sum(batch["costs"]["vat"] * batch["times"] for batch in batches),
+        }
+        return {
+            kind: {name: {"amount": cents, "currency": self.currency} for name, cents in parts.items()}
+            for kind, parts in (("rewards", rewards), ("bonuses", bonuses))
+        }
+
+    def _available(self) -> int:
+        """What is in the wallet beside what published studies may still cost."""
+        held = 0
+        for study in self.studies.values():
+            if study["status"] == "UNPUBLISHED" or study.get("is_test"):
+                continue
+            parts = self._cost(study, projected=True)
+            held += sum(row["amount"] for row in parts["rewards"].values())
+            held += sum(row["amount"] for row in self._cost(study)["bonuses"].values())
+        return self.balance - held
+
+    def _balance(self) -> dict[str, Any]:
+        return {
+            "currency_code": self.currency,
+            "total_balance": self.balance,
+            "available_balance": self._available(),
+        }
+
+    def _refuse_too_many(self) -> None:
+        if not self.a_minute:
+            return
+        now = self.clock()
+        self._asked = [at for at in self._asked if now - at < PATIENCE]
+        if len(self._asked) >= self.a_minute:
+            wait = math.ceil(PATIENCE - (now - self._asked[0]))
+            raise Refused(429, "Too many requests", headers={"Retry-After": str(wait)})
+        self._asked.append(now)
+
+    # Whom it may send
+
+    def _may_see(self, study: Mapping[str, Any], person: str) -> bool:
+        """Whether the study's groups and earlier studies keep the person away. Filters of facts let everybody in."""
+        if study.get("is_test") and person not in self.test_people:
+            return False
+        for one in study.get("filters", ()):
+            named = one.get("selected_values", ())
+            is_in = any(person in self.groups.get(key, {}).get("people", ()) for key in named)
+            took_part = any(s["participant_id"] == person and _whole(s) in named for s in self.submissions.values())
+            match one["filter_id"]:
+                case "participant_group_blocklist" if is_in:
+                    return False
+                case "participant_group_allowlist" if not is_in:
+                    return False
+                case "previous_studies_blocklist" if took_part:
+                    return False
+        return True
+
+    def _into_group(self, submission: Mapping[str, Any], actions: Mapping[str, Mapping[str, Any]]) -> None:
+        if action := actions.get("ADD_TO_PARTICIPANT_GROUP"):
+            self.groups[action["participant_group"]]["people"].add(submission["participant_id"])
+
+    def _demographics(self, study: str) -> str:
+        out = io.StringIO()
+        lines = csv.writer(out)
+        names = sorted({name for facts in self.demographics.values() for name in facts})
+        lines.writerow(["Submission id", "Participant id", "Status", "Started at", "Time taken", *names])
+        for row in self.submissions.values():
+            if _whole(row) == study:
+                facts = self.demographics.get(row["participant_id"], {})
+                told = [facts.get(name, "DATA_EXPIRED") for name in names]
+                start = [row["id"], row["participant_id"], row["status"], row["started_at"], row["time_taken"]]
+                lines.writerow([*start, *told])
+        return out.getvalue()
 
     def _decide(self, submission: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         action = given.get("action")
@@ -399,15 +658,17 @@ class FakeProlific:
                 raise Refused(400, "Invalid amount") from exc
             if who not in known:
                 raise Refused(400, "Invalid participant", f"{who} did not take part in this study.")
-        batch: dict[str, Any] = {"id": self.new_id(), "rows": rows}
+        cents = int(100 * sum((units for _who, units in rows), Decimal(0)))
+        fees = _whole_cents(cents * self.fee)
+        vat = _whole_cents(fees * self.vat)
+        costs = {"amount": cents, "fees": fees, "vat": vat, "total_amount": cents + fees + vat}
+        batch = {"id": self.new_id(), "study": given["study_id"], "rows": rows, "costs": costs, "times": 0}
         self.batches[batch["id"]] = batch
-        cents = 100 * sum((units for _who, units in rows), Decimal(0))
-        fees = cents * FEE
-        costs = {"amount": cents, "fees": fees, "vat": fees * VAT, "total_amount": cents + fees * (1 + VAT)}
         return {"id": batch["id"], "study": given["study_id"], **{name: float(value) for name, value in costs.items()}}
 
-    def _pay(self, batch: Mapping[str, Any]) -> None:
+    def _pay(self, batch: dict[str, Any]) -> None:
         self.paid += batch["rows"]  # As often as it is asked.
+        batch["times"] += 1
 
     # What follows from a change
 
@@ -459,6 +720,10 @@ class FakeProlific:
 
     def _now(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
+
+
+def _whole_cents(amount: Decimal) -> int:
+    return int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP))
 
 
 def _whole(submission: Mapping[str, Any]) -> str:
@@ -516,7 +781,11 @@ class FakeHandler(BaseHTTPRequestHandler):
         except ConnectionAbortedError:
             self.close_connection = True
             return
-        self._send(status, json.dumps(answer).encode(), {"Content-Type": "application/json", **headers})
+        if isinstance(answer, str):
+            self._send(status, answer.encode(), {"Content-Type": "text/csv", **headers})
+            return
+        text = b"<html>" if answer is NOT_JSON else json.dumps(answer).encode()
+        self._send(status, text, {"Content-Type": "application/json", **headers})
 
     def do_POST(self) -> None:
         self._api()

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from survey.contracts.panels import (
     PAY_KEYS,
+    FeeRates,
     LookedUp,
     Panel,
     PanelIds,
@@ -21,11 +22,12 @@ from survey.contracts.panels import (
     SubmissionStatus,
     Verdict,
 )
-from survey.models import Study
+from survey.models import Posting, Study
 from survey.study_file import StudyConfig
 
 from .account import ProlificAccount
 from .client import is_configured, open_client, open_public_client
+from .drafts import mark_of
 from .statuses import NO_CODE, POSTINGS, SUBMISSIONS, in_one_spelling
 from .tokens import BadToken, KeysUnavailable, check_token
 
@@ -51,11 +53,18 @@ class Prolific(Panel):
         "devices",
         "filters",
         "filter_set",
+        "participant_group",
+        "representative_sample",
+        "content_warning",
+        "content_warning_details",
     }
     client = ProlificAccount
     has_parts = True  # Quotas and representative samples.
     # https://researcher-help.prolific.com, "Prolific's payment principles": 6.00 GBP or 8.00 USD.
     minimum_an_hour = {"GBP": 600, "USD": 800}
+    recommended_an_hour = {"GBP": 900, "USD": 1200}
+    # https://www.prolific.com/pricing: 42.8 % for companies, 33.3 % for universities; VAT of at most 20 % on the fee.
+    highest_fees = FeeRates(fee=4280, vat=2000)
     # https://docs.prolific.com, custom screening: 0.10 GBP or 0.14 USD.
     minimum_screen_out = {"GBP": 10, "USD": 14}
     no_codes = frozenset({NO_CODE})
@@ -80,6 +89,9 @@ class Prolific(Panel):
 
     def look_up(self, study: Study, ids: PanelIds) -> LookedUp:
         return _by_looking_up(ids)
+
+    def mark(self, posting: Posting) -> str:
+        return mark_of(posting)
 
     def submission_status(self, text: str) -> SubmissionStatus:
         return SUBMISSIONS.get(text, SubmissionStatus.UNKNOWN)

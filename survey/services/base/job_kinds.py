@@ -21,6 +21,7 @@ from survey.models import Study
 from .rights import Right
 
 KINDS: Mapping[str, str] = {
+    "demographics": "survey.panels.demographics.KIND",
     "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",
     "package": "survey.services.results.package.building.KIND",

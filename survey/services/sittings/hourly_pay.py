@@ -51,18 +51,22 @@ class HourlyPay:
 
 
 def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> HourlyPay | None:
-    """The hourly pay of a reward; None if the panel has no minimum, or the study names no reward.
+    """The hourly pay of a reward; None if the panel has no minimum, or the study names no reward. The minimum is what
+    the panel said when the newest posting was read, or else what it names in general.
 
     Args:
         reward: in cents; without it the newest posting's, or else the study file's.
         as_expected: use only the study file, not what was measured and posted since.
     """
     config = study.config
-    if reward is None and not as_expected:
-        reward = study.postings.order_by("-pk").values_list("reward", flat=True).first()
+    newest = None if as_expected else study.postings.order_by("-pk").values_list("reward", "told", "currency").first()
+    said = None
+    if newest is not None:
+        reward = newest[0] if reward is None else reward
+        said = newest[1].get("minimum") if newest[2] == config.panel.currency else None
     times = [] if as_expected else minutes_taken(study)
     minutes = median(times) if len(times) >= ENOUGH else float(config.expected_minutes)
-    return _pay(config, reward or config.panel.reward, minutes, finished=len(times))
+    return _pay(config, reward or config.panel.reward, minutes, finished=len(times), said=said)
 
 
 def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
@@ -82,9 +86,16 @@ def hourly_pay_by_pilot(study: Study) -> HourlyPay | None:
 
 
 def _pay(
-    config: StudyConfig, reward: int | None, minutes: float, *, finished: int, is_of_pilot: bool = False
+    config: StudyConfig,
+    reward: int | None,
+    minutes: float,
+    *,
+    finished: int,
+    is_of_pilot: bool = False,
+    said: int | None = None,
 ) -> HourlyPay | None:
-    minimum = panels.find(config.panel.kind).minimum_an_hour.get(config.panel.currency)
+    """`said`: the minimum that the panel named when it was asked; else the one that it names in general."""
+    minimum = said or panels.find(config.panel.kind).minimum_an_hour.get(config.panel.currency)
     if minimum is None or config.panel.reward is None or reward is None:
         return None
     return HourlyPay(

@@ -1,0 +1,160 @@
+"""What a posting has cost, by our rows and by the panel's own account; and what the panel says before it is published.
+
+The panel is asked with each reading of a posting, and what it says is stored with it: pages show it without asking.
+What cannot be asked is left out, and the constants of the panel's class stand in for it where there are any.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.db.models import Max, Q, Sum
+from django.utils import timezone
+
+from survey.contracts import panels
+from survey.contracts.panels import PanelClient, PanelError, PostingCost, PostingState, SubmissionStatus
+from survey.models import Payment, PaymentBatch, Posting
+
+from .asking import state_of, status_of
+
+PAID = PaymentBatch.State.PAID
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a posting has cost by our rows, and by the panel's account; None if it has not said.
+
+    `in_part`: people whom somebody paid only a part on the panel's own pages. Our sum takes the whole reward for them.
+    `is_behind`: something was approved or paid since the panel was read.
+    """
+
+    here: PostingCost
+    there: PostingCost | None
+    in_part: int
+    is_behind: bool = False
+
+    @property
+    def difference(self) -> int:
+        """How many cents more the panel counts."""
+        return self.there.total - self.here.total if self.there is not None else 0
+
+    @property
+    def sentence(self) -> str:
+        if self.there is None:
+            return "the panel has not said what it has cost"
+        if not self.difference:
+            return "the same here and at the panel, to the cent"
+        if self.is_behind:
+            return "something was approved or paid since the panel was read: the next reading compares both"
+        more = f"the panel counts {abs(self.difference) / 100:.2f} {'more' if self.difference > 0 else 'less'}"
+        if self.in_part:
+            more += f"; {self.in_part} were paid in part there, and here with the whole reward"
+        return more
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the panel said before publishing, in cents and hours. None: it could not be asked. `is_said`: the pay is
+    what the panel recommends for this account, and not its general recommendation."""
+
+    balance: int | None
+    recommended: int | None
+    is_said: bool
+    hours: float | None
+
+
+def spent_here(posting: Posting) -> PostingCost:
+    """What our rows say: rewards of who was approved, pay of who was screened out, and bonuses."""
+    statuses = [status_of(row, posting) for row in posting.submissions.only("status", "posting")]
+    rewards = posting.reward * sum(one.is_paid for one in statuses)
+    rewards += _screen_out_pay(posting) * statuses.count(SubmissionStatus.SCREENED_OUT)
+    batches = posting.payment_batches.filter(state=PAID)
+    bonuses = Payment.objects.filter(batch__in=batches).aggregate(sum=Sum("amount"))["sum"] or 0
+    of_bonuses = batches.aggregate(sum=Sum("fees"))["sum"] or 0
+    fixed = posting.fixed_fee if rewards else 0
+    return PostingCost(rewards, bonuses, posting.fees.on(rewards) + of_bonuses + fixed, posting.currency)
+
+
+def _screen_out_pay(posting: Posting) -> int:
+    """As it was declared to the panel; the study file's, where the posting was made there."""
+    pays = [
+        int(action["fixed_screen_out_reward"])
+        for code in posting.draft.get("completion_codes", ())
+        for action in code.get("actions", ())
+        if "fixed_screen_out_reward" in action
+    ]
+    return pays[0] if pays else posting.study.config.panel.screen_out_pay or 0
+
+
+def cost_at_panel(posting: Posting) -> int | None:
+    """In cents, by the panel's own account when it was read last; None if it has not said."""
+    said = posting.told.get("spent")
+    return PostingCost(**said).total if said else None
+
+
+def account_of(posting: Posting) -> Account:
+    said = posting.told.get("spent")
+    in_part = [status_of(row, posting) for row in posting.submissions.filter(~Q(status="")).only("status", "posting")]
+    return Account(
+        here=spent_here(posting),
+        there=PostingCost(**said) if said else None,
+        in_part=in_part.count(SubmissionStatus.PARTIALLY_APPROVED),
+        is_behind=_is_behind(posting),
+    )
+
+
+def _is_behind(posting: Posting) -> bool:
+    moments = (
+        posting.submissions.aggregate(at=Max("approved_at"))["at"],
+        posting.payment_batches.filter(state=PAID).aggregate(at=Max("settled_at"))["at"],
+    )
+    return posting.read_at is None or any(at is not None and at > posting.read_at for at in moments)
+
+
+def advice_of(posting: Posting) -> Advice:
+    panel, told = panels.find(posting.panel), posting.told
+    fallback = panel.recommended_an_hour.get(posting.currency)
+    return Advice(
+        balance=told.get("balance"),
+        recommended=told.get("recommended") or fallback,
+        is_said=bool(told.get("recommended")),
+        hours=told.get("hours"),
+    )
+
+
+def read(posting: Posting, client: PanelClient) -> None:
+    """Ask the panel for what it says of money and time, and store it. What fails is left as it was."""
+    told: dict[str, Any] = dict(posting.told)
+    if not told.get("fees"):  # Perhaps the highest ones stand there, since it could not be asked before.
+        _ask(told, client, "fees", lambda: {"fees": _take_fees(posting, client)})
+    if state_of(posting) == PostingState.DRAFT:
+        _ask(told, client, "wallet", lambda: {"balance": client.wallet().available})
+        _ask(told, client, "pay_advice", lambda: _pay_advice(posting, client))
+        _ask(told, client, "recruitment_hours", lambda: {"hours": client.recruitment_hours(posting.external_id)})
+    else:
+        _ask(told, client, "spent", lambda: {"spent": asdict(client.spent(posting.external_id))})
+    if told != posting.told:
+        told["at"] = timezone.now().isoformat()
+        Posting.objects.filter(pk=posting.pk).update(told=told)
+        posting.told = told
+
+
+def _pay_advice(posting: Posting, client: PanelClient) -> dict[str, Any]:
+    advice = client.pay_advice(posting.currency)
+    return {"recommended": advice.recommended, "minimum": advice.minimum} if advice.currency == posting.currency else {}
+
+
+def _take_fees(posting: Posting, client: PanelClient) -> bool:
+    fees = client.fees(posting.external_id)
+    Posting.objects.filter(pk=posting.pk).update(fee_rate=fees.fee, vat_rate=fees.vat, fixed_fee=fees.fixed)
+    posting.fee_rate, posting.vat_rate, posting.fixed_fee = fees.fee, fees.vat, fees.fixed
+    return True
+
+
+def _ask(told: dict[str, Any], client: PanelClient, call: str, ask: Callable[[], dict[str, Any]]) -> None:
+    if not client.can(call):
+        return
+    try:
+        told.update(ask())
+    except PanelError:
+        return

@@ -1,0 +1,117 @@
+"""What the panel knows of a study's people, joined by pseudonym. The panel's ids are used to join and never written.
+
+It is read from the panel whenever it is asked for, and kept nowhere but in the file. Who withdrew is left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from survey.contracts.panels import Demographics, PanelCannot, PanelClient, PanelIds
+from survey.exceptions import StateRefused
+from survey.models import PanelIdentity, Posting, Respondent, Study
+from survey.services.base.auditing import record
+from survey.services.base.csv_lines import csv_line
+from survey.services.base.job_kinds import JobKind, Work
+from survey.services.base.rights import Right
+from survey.services.base.writing import write_private_file
+from survey.services.sittings.identities import submission_hash
+
+from .asking import client_of
+
+PSEUDONYM = "pseudonym"
+EXPORTED = "export_demographics"
+
+
+@dataclass(frozen=True)
+class DemographicTable:
+    """`rows` have a value for each of `columns`, the pseudonym first. `unknown`: how many of the panel's people are not
+    listed, since they never began here or have withdrawn."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    unknown: int
+
+
+def read_demographics(
+    study: Study, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+) -> DemographicTable:
+    """
+    Raises:
+        StateRefused: the study has no posting, or its people's ids were removed.
+        PanelCannot: the panel has no such data.
+        PanelError: it could not be asked.
+    """
+    refuse_without_posting(study)
+    postings = list(study.postings.exclude(external_id="").order_by("pk"))
+    facts: dict[str, Mapping[str, str]] = {}
+    unknown = 0
+    with client_of(postings[0].panel, client) as asked:
+        if not asked.can("demographics"):
+            raise PanelCannot(f"{postings[0].panel} exports no demographic data by its API")
+        for posting in postings:
+            told = list(asked.demographics(posting.external_id))
+            people = _people(study, posting, told)
+            for one in told:
+                who = people.get(_key(study, posting, one))
+                if who is None:
+                    unknown += 1
+                else:
+                    facts[who] = _without_ids(one)
+    if not facts and not PanelIdentity.objects.filter(study=study).exists():
+        raise StateRefused("the panel's ids were removed (purge_identities): nobody can be found by them any more")
+    names = list(dict.fromkeys(name for row in facts.values() for name in row))
+    rows = tuple((who, *(facts[who].get(name, "") for name in names)) for who in sorted(facts))
+    record(EXPORTED, study, by=by, via=via, people=len(rows), facts=names)
+    return DemographicTable((PSEUDONYM, *names), rows, unknown)
+
+
+def refuse_without_posting(study: Study) -> None:
+    """
+    Raises:
+        StateRefused: the study has no posting at a panel.
+    """
+    if not study.postings.exclude(external_id="").exists():
+        raise StateRefused(f"{study.slug} has no posting at a panel: there is nobody to ask about")
+
+
+def _key(study: Study, posting: Posting, one: Demographics) -> str:
+    return submission_hash(study, PanelIds(posting.panel, one.person, posting.external_id, one.submission))
+
+
+def _people(study: Study, posting: Posting, told: list[Demographics]) -> dict[str, str]:
+    """Pseudonyms by the hash of the submission."""
+    keys = {_key(study, posting, one) for one in told}
+    known = Respondent.objects.filter(panel_identity__study=study, panel_identity__submission_hash__in=keys)
+    staying = known.exclude(sittings__withdrawn_at__isnull=False)
+    return dict(staying.values_list("panel_identity__submission_hash", "pseudonym"))
+
+
+def _without_ids(one: Demographics) -> dict[str, str]:
+    """The facts, without any that is an id after all: panels rename their columns."""
+    return {name: value for name, value in one.facts.items() if value not in (one.person, one.submission)}
+
+
+def write_demographics(table: DemographicTable, path: Path) -> None:
+    lines = (csv_line(row) for row in (table.columns, *table.rows))
+    write_private_file(path, lines)
+
+
+def make(work: Work) -> Mapping[str, Any]:
+    work.progress(0, 1, "asking the panel")
+    table = read_demographics(work.study, by=work.asked_by, via="job")
+    write_demographics(table, work.folder / f"{work.study.slug}-demographics.csv")
+    return {"people": len(table.rows), "not_listed": table.unknown, "facts": list(table.columns[1:])}
+
+
+KIND = JobKind(
+    name="demographics",
+    title="Demographic data",
+    summary="What the panel knows of the people (age, sex, country ...), by pseudonym and without the panel's ids.",
+    right=Right.SEE_IDENTITIES,
+    make=make,
+    check=lambda study, given: refuse_without_posting(study),
+    keeps=timedelta(days=1),
+)

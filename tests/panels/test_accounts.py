@@ -1,0 +1,501 @@
+"""What a study has cost: the same here and at the panel, to the cent, with fees and VAT; what the panel says before it
+is published; publishing later; and the group of those who took part."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonuses
+from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
+from survey.fees import FeeRates
+from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Study
+from survey.panels import money, posting_checks, postings, reconciliation
+from survey.panels.accounts import account_of, advice_of
+from survey.panels.postings import Move
+from survey.panels.prolific.account import ProlificAccount
+from survey.panels.prolific.fake import WORKSPACE, Breakage, FakeProlific
+from survey.panels.prolific.panel import Prolific
+from survey.panels.submissions import read_posting
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.entry import arrive
+from survey.services.sittings.hourly_pay import hourly_pay
+from tests import cast
+
+from .test_contract_with_prolific import SCREENER
+from .test_entry import HOST, given
+from .world import PAY, arrives, begins, ids_of, posted
+
+pytestmark = pytest.mark.django_db
+PEOPLE = 60
+PARTS = ("5f0000000000000000000001", "5f0000000000000000000002")
+FATES = (
+    *("finishes", "scores", "finishes", "screened_out", "finishes", "late", "fails_checks", "returns", "scores"),
+    *("finishes", "late_with_points", "no_code", "leaves", "finishes", "rejected"),
+)
+
+
+@pytest.fixture
+def dear(fake: FakeProlific, settings: Any) -> FakeProlific:
+    """A panel with fees that leave parts of a cent, and a workspace that can be asked."""
+    fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
+    settings.HUNCH_PROLIFIC_WORKSPACE = WORKSPACE
+    return fake
+
+
+@pytest.mark.parametrize(
+    ("rates", "cents", "fee", "vat"),
+    [
+        (FeeRates(3330, 2000), 100, 33, 7),
+        (FeeRates(3330, 2000), 4500, 1499, 300),  # 1498.5
+        (FeeRates(4280, 2000), 137, 59, 12),  # 58.636, 11.8
+        (FeeRates(5000, 0), 1, 1, 0),  # Half a cent.
+        (FeeRates(), 10_000, 0, 0),
+    ],
+)
+def test_fees_are_whole_cents(rates: FeeRates, cents: int, fee: int, vat: int) -> None:
+    assert (rates.fee_on(cents), rates.vat_on(cents), rates.on(cents)) == (fee, vat, fee + vat)
+
+
+# The life of a study
+
+
+def goes_through(fake: FakeProlific, posting: Posting, number: int, fate: str) -> None:
+    study, part = posting.study, PARTS[number % 2]
+    place = fake.take_place(posting.external_id, part=part, reserve=True)
+    assert place is not None
+    fake.enter(place["id"])
+    visitor = arrive(study, given(place), host=HOST)
+    assert visitor is not None
+    sitting = begin_sitting(study=study, ids=visitor.ids)
+    if fate == "screened_out":
+        end = advance(sitting=sitting, step=cast.walk(sitting, until="form").number, data={"adult": "No"})
+        fake.submit(place["id"], end.code)
+        return
+    advance(sitting=sitting, step=cast.walk(sitting, until="form").number, data={"adult": "Yes"})
+    if fate == "fails_checks":
+        step = cast.walk(sitting, until="checks")
+        for _ in range(2):
+            step = advance(sitting=sitting, step=step.number, data=cast.wrong_answers_for(step))
+        fake.submit(place["id"], study.completion_code("failed_checks"))
+        return
+    if fate == "leaves":
+        fake.give_up(place["id"])
+        return
+    cast.walk(sitting)
+    if fate in ("scores", "late_with_points"):
+        response = Response.objects.filter(assignment__sitting=sitting).earliest("pk")
+        Score.objects.create(response=response, value="1.7", rule="r", version="1")
+    if fate.startswith("late"):
+        fake.time_out(place["id"])
+        return
+    fake.submit(place["id"], None if fate == "no_code" else study.completion_code("completed"))
+    if fate == "returns":
+        fake.give_up(place["id"])
+
+
+@pytest.mark.slow
+def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) -> None:
+    """Quotas, screen-outs, bonuses, rejections and returns."""
+    blocks = cast.BASE["blocks"]
+    weights = {"filter_id": "sex", "selected_values": ["0", "1"], "weightings": {"0": 1, "1": 1}}
+    study = cast.open_study(
+        panel={
+            **cast.PROLIFIC, "reward": 137, "spending_cap": 20_000, "filters": [weights], "bonus_per_point": 7,
+            "screen_out_pay": 23, "screen_out_places": 9, "participant_group": "took part",
+        },
+        blocks=[*blocks[:2], SCREENER, *blocks[2:]],
+        sitting={"items": 1},
+        stages=[{"sittings": PEOPLE}],
+    )  # fmt: skip
+    posting = postings.publish(postings.draft(study.stages.get(index=1), places=50, root="http://testserver"))
+    assert dear.studies[posting.external_id]["study_type"] == "QUOTA"
+    rates = FeeRates(3330, 2000)
+    assert posting.fees == rates and posting.people_cost == 50 * 137 + 9 * 23
+    assert money.committed(study) == posting.people_cost + rates.on(posting.people_cost)
+    postings.add_places(posting, 10)
+    happened: Counter[str] = Counter()
+    for number in range(PEOPLE):
+        fate = FATES[number % len(FATES)]
+        goes_through(dear, posting, number, fate)
+        happened[fate] += 1
+    (found,) = reconciliation.read_and_reconcile(study)
+    assert len(found.findings) == PEOPLE
+    waiting = posting.submissions.filter(status="AWAITING REVIEW", respondent__isnull=False)
+    by_id = {money.ids_of(row).submission: row for row in waiting}
+    places = list(dear.submissions.values())
+    for number in range(PEOPLE):
+        if FATES[number % len(FATES)] == "rejected":
+            row = by_id[places[number]["id"]]
+            reconciliation.reject(row, category="LOW_EFFORT", message="Every page was answered in one second. " * 4)
+    approved = reconciliation.approve_finished(posting)
+    assert approved == happened["finishes"] + happened["scores"] + happened["no_code"]
+    reconciliation.ask_back(posting)
+    dear.follow_requests()
+    read_posting(posting)
+    batches = money.pay_owed(posting)
+    assert [batch.state for batch in batches] == ["paid"] * len(batches) and money.owed(posting) == []
+    # A second payment, with a rounding of its own.
+    goes_through(dear, posting, 0, "late")
+    read_posting(posting)
+    money.pay_owed(posting)
+    read_posting(posting)
+    posting = Posting.objects.select_related("study", "stage").get()
+    account = account_of(posting)
+    points = happened["scores"] + happened["late_with_points"]
+    lates = happened["late"] + happened["late_with_points"] + 1
+    assert account.here.rewards == approved * 137 + happened["screened_out"] * 23
+    assert account.here.bonuses == lates * 137 + points * 12  # 1.7 points at 7 cents.
+    assert account.there == account.here and account.difference == 0
+    assert account.here.total <= money.committed(study)
+    # And it is what left the wallet.
+    cost = dear._cost(dear.studies[posting.external_id])
+    assert account.here.total == sum(row["amount"] for part in cost.values() for row in part.values())
+    # The group holds everybody who has begun here, by whichever end.
+    (group,) = dear.groups.values()
+    assert group["people"] == {row["participant_id"] for row in dear.submissions.values()}
+
+
+def test_a_difference_is_said_in_cents(dear: FakeProlific) -> None:
+    posting = posted()
+    place = arrives(dear, posting)
+    begins(posting.study, place)
+    dear.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    dear.approve_in_part(place["id"])
+    read_posting(posting)
+    posting = Posting.objects.select_related("study").get()
+    assert account_of(posting).in_part == 1
+    posting.told["spent"]["rewards"] = 40
+    assert account_of(posting).sentence == (
+        "the panel counts 0.60 less; 1 were paid in part there, and here with the whole reward"
+    )
+    posting.told = {}
+    assert "has not said" in account_of(posting).sentence
+
+
+# Before publishing
+
+
+def test_fees_count_under_the_cap(dear: FakeProlific) -> None:
+    posting = posted(publish=False, spending_cap=839)  # 600, 200 as fee, 40 as VAT.
+    with pytest.raises(StateRefused, match="840 more would make 840 of 839 cents, the panel's fees and VAT included"):
+        postings.publish(posting)
+    assert dear.studies[posting.external_id]["status"] == "UNPUBLISHED"
+    study = posting.study
+    study.stored_config["panel"]["spending_cap"] = 840
+    study.save()
+    posting = Posting.objects.select_related("study", "stage").get()
+    assert postings.publish(posting).committed == 840
+    with pytest.raises(StateRefused, match="140 more would make 980 of 840"):
+        postings.add_places(posting, 1)
+
+
+def test_bonuses_count_with_their_fees(dear: FakeProlific) -> None:
+    posting = posted(spending_cap=979)
+    place = arrives(dear, posting)
+    begins(posting.study, place)
+    dear.time_out(place["id"])
+    read_posting(posting)
+    with pytest.raises(StateRefused, match="140 more would make 980 of 979"):
+        money.pay_owed(posting)
+    assert dear.paid == [] and not PaymentBatch.objects.exists()
+
+
+@pytest.mark.parametrize(("said", "state"), [(30, "paid"), (40, "paid"), (41, "refused")])
+def test_what_the_panel_says_that_bonuses_cost_stands(
+    dear: FakeProlific, monkeypatch: pytest.MonkeyPatch, said: int, state: str
+) -> None:
+    """It may be another sum than ours. Where it goes over the cap, nothing is paid."""
+    posting = posted(spending_cap=980)
+    place = arrives(dear, posting)
+    begins(posting.study, place)
+    dear.time_out(place["id"])
+    read_posting(posting)
+    prepare = ProlificAccount.prepare_bonuses
+
+    def prepared(self: ProlificAccount, *args: Any) -> PreparedBonuses:
+        return replace(prepare(self, *args), fees=said)
+
+    monkeypatch.setattr(ProlificAccount, "prepare_bonuses", prepared)
+    if state == "refused":
+        with pytest.raises(StateRefused, match="1 more would make 981 of 980"):
+            money.pay_owed(posting)
+    else:
+        money.pay_owed(posting)
+    batch = PaymentBatch.objects.get()
+    assert (batch.state, len(dear.paid)) == (state, 0 if state == "refused" else 1)
+    assert money.committed(posting.study) == (840 if state == "refused" else 940 + said)
+
+
+def test_without_a_breakdown_fee_and_vat_are_one_rate(dear: FakeProlific) -> None:
+    dear.has_breakdown = False
+    assert posted(publish=False).fees == FeeRates(3996, 0)
+
+
+@pytest.mark.parametrize("how", [Breakage.FAILS, Breakage.REFUSED])
+def test_where_the_fee_cannot_be_asked_the_highest_is_reckoned_with(dear: FakeProlific, how: Breakage) -> None:
+    dear.break_next("study-cost-calculator", how, times=4)
+    posting = posted(publish=False)
+    assert posting.fees == Prolific.highest_fees == FeeRates(4280, 2000)
+    dear._broken.clear()
+    assert postings.publish(posting).fees == FeeRates(3330, 2000), "it is asked again before publishing"
+
+
+def test_the_fee_of_a_representative_sample_counts_too(dear: FakeProlific) -> None:
+    posting = posted(representative_sample="US_REP_SAMPLE")
+    assert posting.draft["study_type"] == "US_REP_SAMPLE" and posting.fixed_fee == 3000
+    assert posting.committed == 600 + 240 + 3000 == dear.balance - dear._available()
+
+
+def test_nothing_is_published_that_the_account_cannot_pay(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    dear.balance = 839
+    with pytest.raises(StateRefused, match=r"has 8\.39 USD, and 8\.40 are needed"):
+        postings.publish(posting)
+    assert money.committed(posting.study) == 0
+    dear.balance = 840
+    postings.publish(posting)
+    with pytest.raises(StateRefused, match=r"has 0\.00 USD, and 1\.40 are needed"):
+        postings.add_places(posting, 1)
+    dear.balance = 980
+    assert postings.add_places(posting, 1).places == 7
+
+
+def test_an_account_in_another_currency_is_refused(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    dear.currency = "GBP"
+    with pytest.raises(StateRefused, match=r"panel\.currency: cast counts in USD, and the account at the panel in GBP"):
+        postings.publish(posting)
+
+
+def test_a_study_in_another_currency_is_not_taken_up(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    made = {**dear.studies[posting.external_id], "id": "5f00000000000000000000aa", "currency_code": "GBP"}
+    dear.studies[made["id"]] = made
+    with pytest.raises(StateRefused, match=r"counts in USD, and the panel's study in GBP"):
+        postings.adopt(posting.stage, made["id"])
+
+
+def test_a_balance_that_cannot_be_read_stops_nothing(dear: FakeProlific, settings: Any) -> None:
+    """Prolific itself refuses what its wallet does not hold."""
+    settings.HUNCH_PROLIFIC_WORKSPACE = ""
+    posting = posted(publish=False)
+    assert not [path for _method, path in dear.calls if "balance" in path]
+    dear.balance = 0
+    with pytest.raises(HunchError, match="are needed, and 0 are there"):
+        postings.publish(posting)
+    assert money.committed(posting.study) == 0
+
+
+def test_the_panel_says_balance_pay_and_time_before_publishing(dear: FakeProlific) -> None:
+    dear.balance, dear.recommended = 500, 2100
+    posting = posted(publish=False)
+    read_posting(posting)
+    advice = advice_of(posting)
+    assert (advice.balance, advice.recommended, advice.is_said, advice.hours) == (500, 2100, True, 0.12)
+    found = {one.title: one for one in posting_checks.checks(posting.stage, places=6, reward=100, posting=posting)}
+    assert "has 5.00, and 8.40 USD are needed" in found["The account at the panel has enough"].problem
+    pay = found["An hour is paid as the panel recommends"]
+    assert "20.00 USD an hour, and the panel recommends 21.00 for this account" in pay.problem and not pay.stops
+
+
+def test_the_minimum_that_the_panel_says_stands_in_the_place_of_the_general_one(dear: FakeProlific) -> None:
+    dear.minimum = 2050
+    posting = posted(publish=False)
+    assert hourly_pay(posting.study).minimum == 800  # type: ignore[union-attr]
+    read_posting(posting)
+    assert hourly_pay(posting.study).minimum == 2050  # type: ignore[union-attr]
+    with pytest.raises(PayTooLow, match=r"20\.00 USD an hour .* minimum is 20\.50"):
+        postings.publish(posting)
+
+
+def test_a_group_needs_a_place(fake: FakeProlific) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "participant_group": "took part"})
+    with pytest.raises(PanelRefused, match=r"panel\.participant_group: name the project too"):
+        postings.draft(study.stages.get(index=1), root="http://testserver")
+
+
+def test_where_pay_cannot_be_asked_the_general_recommendation_stands_in(fake: FakeProlific) -> None:
+    posting = posted(publish=False, reward=50)
+    read_posting(posting)
+    advice = advice_of(posting)
+    assert (advice.balance, advice.recommended, advice.is_said) == (None, 1200, False)
+    found = {one.title: one for one in posting_checks.checks(posting.stage, places=6, reward=50, posting=posting)}
+    assert "recommends 12.00 in general" in found["An hour is paid as the panel recommends"].problem
+
+
+def told(*args: str) -> str:
+    out = StringIO()
+    call_command("posting", "cast", *args, stdout=out)
+    return out.getvalue()
+
+
+def test_the_command_says_what_it_costs(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    before = told("cost")
+    assert "it may cost 8.40 USD, with the panel's fee of 33.3 %, and 20 % VAT on it" in before
+    assert "in the account at the panel: 100000.00 USD" in before and "0.1 hours, says the panel" in before
+    postings.publish(posting)
+    place = arrives(dear, posting)
+    begins(posting.study, place)
+    dear.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    reconciliation.approve_finished(posting)
+    after = told("cost")
+    assert "committed 8.40 USD of 100.00" in after and "the same here and at the panel, to the cent" in after
+    assert " 1.40" in after
+
+
+# Publishing later
+
+
+def test_a_scheduled_posting_counts_at_once_and_can_be_taken_back(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    at = timezone.now() + timedelta(days=2)
+    assert "is SCHEDULED" in told("schedule", "--at", at.isoformat())
+    study = dear.studies[posting.external_id]
+    assert study["status"] == "SCHEDULED" and study["publish_at"] == at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert money.committed(posting.study) == 840
+    assert AuditEntry.objects.get(action="publish_posting").detail["at"] == at.isoformat()
+    with pytest.raises(StateRefused, match="was published before"):
+        postings.publish(Posting.objects.select_related("study", "stage").get())
+    assert "is UNPUBLISHED" in told("unschedule")
+    posting = Posting.objects.select_related("study", "stage").get()
+    assert (posting.publish_at, money.committed(posting.study), study["status"]) == (None, 0, "UNPUBLISHED")
+    with pytest.raises(StateRefused, match="only what is scheduled"):
+        postings.unschedule(posting)
+
+
+def test_a_scheduled_posting_becomes_active_by_itself(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    postings.schedule(posting, timezone.now() + timedelta(days=2))
+    dear.reach_the_time()
+    read_posting(posting)
+    assert posting.state == "ACTIVE" and money.committed(posting.study) == 840
+    postings.change(posting, Move.PAUSE)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [("soon", "is no time"), ("2027-01-31T09:00", "has no time zone"), ("2020-01-31T09:00+00:00", "is past")],
+)
+def test_a_time_that_cannot_be_meant_is_refused(
+    dear: FakeProlific, at: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    posted(publish=False)
+    with pytest.raises(SystemExit):
+        told("schedule", "--at", at)
+    assert words in capsys.readouterr().err
+
+
+def test_a_study_that_publishes_slowly_becomes_active_with_the_next_reading(dear: FakeProlific) -> None:
+    dear.slow = True
+    posting = posted()
+    assert posting.state == "PUBLISHING"
+    read_posting(posting)
+    read_posting(posting)
+    assert posting.state == "ACTIVE" and posting.pending == ""
+
+
+# The group of those who took part
+
+
+def stages_of(fake: FakeProlific, **panel: Any) -> tuple[Study, Posting]:
+    study = cast.open_study(
+        panel={**cast.PROLIFIC, **PAY, **panel}, sitting={"items": 1}, stages=[{"sittings": 2}, {"sittings": 2}]
+    )
+    return study, postings.publish(postings.draft(study.stages.get(index=1), places=4, root="http://testserver"))
+
+
+def test_who_found_it_full_may_come_to_a_later_stage_and_who_took_part_may_not(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear, participant_group="took part")
+    finisher, leaver, late = arrives(dear, posting), arrives(dear, posting), arrives(dear, posting)
+    begins(study, finisher)
+    dear.submit(finisher["id"], study.completion_code("completed"))
+    begin_sitting(study=study, ids=ids_of(leaver))
+    with pytest.raises(HunchError, match="All places"):
+        begin_sitting(study=study, ids=ids_of(late))
+    dear.submit(late["id"], study.completion_code("study_full"))
+    (key, group), = dear.groups.items()  # fmt: skip
+    assert group["people"] == {finisher["participant_id"]}, "by the code alone"
+    dear.give_up(leaver["id"])
+    read_posting(posting)
+    assert group["people"] == {finisher["participant_id"], leaver["participant_id"]}
+    calls = len(dear.calls)
+    read_posting(posting)
+    assert not [path for _method, path in dear.calls[calls:] if "participant-groups" in path], "nobody is added twice"
+    second = postings.draft(study.stages.get(index=2), root="http://testserver")
+    sent = dear.studies[second.external_id]
+    assert sent["filters"] == [{"filter_id": "participant_group_blocklist", "selected_values": [key]}]
+    sent["status"] = "ACTIVE"
+    assert dear.take_place(second.external_id, person=finisher["participant_id"]) is None
+    assert dear.take_place(second.external_id, person=leaver["participant_id"]) is None
+    assert dear.take_place(second.external_id, person=late["participant_id"]) is not None
+    assert len(dear.groups) == 1, "it is found again by its name"
+
+
+def test_a_posting_from_before_the_group_is_blocked_by_its_id(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear, participant_group="took part")
+    Posting.objects.update(group="")
+    second = postings.draft(study.stages.get(index=2), root="http://testserver")
+    names = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    assert names["previous_studies_blocklist"] == [posting.external_id]
+    assert names["participant_group_blocklist"] == [second.group]
+
+
+def test_people_who_could_not_be_added_are_added_with_the_next_reading(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear, participant_group="took part")
+    begins(study, arrives(dear, posting))
+    dear.break_next("/participants/", Breakage.FAILS, times=4)
+    with pytest.raises(PanelUnreachable):
+        read_posting(posting)
+    assert not posting.submissions.filter(grouped_at__isnull=False).exists()
+    read_posting(posting)
+    assert [len(group["people"]) for group in dear.groups.values()] == [1]
+    assert posting.submissions.filter(grouped_at__isnull=False).count() == 1
+
+
+def test_a_group_whose_answer_got_lost_is_found_by_its_name(dear: FakeProlific) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "participant_group": "took part", "project": "p1"})
+    dear.break_next("participant-groups", Breakage.ANSWER_LOST, method="POST")
+    with pytest.raises(PanelUnreachable):
+        postings.draft(study.stages.get(index=1), root="http://testserver")
+    made = postings.draft(study.stages.get(index=1), root="http://testserver")
+    assert list(dear.groups) == [made.group]
+
+
+# What the study file says
+
+
+def test_warnings_go_out_as_the_panel_takes_them(dear: FakeProlific) -> None:
+    sent = posted(publish=False, content_warning="sensitive", content_warning_details="It names a disease.").draft
+    assert (sent["content_warnings"], sent["content_warning_details"]) == (["sensitive"], "It names a disease.")
+    assert "content_warnings" not in posted_other(dear)
+
+
+def posted_other(fake: FakeProlific) -> dict[str, Any]:
+    study = cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY})
+    return postings.draft(study.stages.get(index=1), root="http://testserver").draft
+
+
+@pytest.mark.parametrize(
+    ("panel", "words"),
+    [
+        ({"representative_sample": "MARS"}, "representative_sample"),
+        ({"representative_sample": "US_REP_SAMPLE", "filter_set": "s"}, "takes no filters beside it"),
+        ({"content_warning_details": "blood"}, "say of which kind"),
+        ({"content_warning": "loud"}, "content_warning"),
+        ({"participant_group": ""}, "participant_group"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(panel: dict[str, Any], words: str) -> None:
+    with pytest.raises(FileErrors, match=words):
+        cast.open_study(panel={**cast.PROLIFIC, **PAY, **panel})

@@ -1,0 +1,88 @@
+"""What the panel knows of people, by pseudonym: never with the panel's ids, and not of who withdrew."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from survey.contracts.panels import PanelUnreachable
+from survey.exceptions import StateRefused
+from survey.models import AuditEntry, Job, Posting
+from survey.panels import demographics
+from survey.panels.prolific.fake import Breakage, FakeProlific
+from survey.services.base import jobs
+from survey.services.sittings.withdrawal import withdraw
+from tests import cast
+
+from .world import arrives, begins, posted
+
+pytestmark = pytest.mark.django_db
+FACTS = {"Age": "34", "Sex": "Female", "Country of residence": "Kenya"}
+
+
+@pytest.fixture
+def posting(fake: FakeProlific) -> Posting:
+    """One person who finished, one who withdrew, and one who never began here."""
+    posting = posted()
+    for number in range(3):
+        place = arrives(fake, posting)
+        fake.demographics[place["participant_id"]] = {**FACTS, "Age": str(34 + number), "Panel alias": place["id"]}
+        if number == 2:
+            continue
+        sitting = begins(posting.study, place)
+        if number == 1:
+            withdraw(respondent=sitting.respondent, now=timezone.now())
+    return posting
+
+
+def test_facts_are_joined_by_pseudonym_and_no_id_is_written(
+    fake: FakeProlific, posting: Posting, tmp_path: Path
+) -> None:
+    call_command("demographics", posting.study.slug, "--out", str(tmp_path / "people.csv"))
+    text = (tmp_path / "people.csv").read_text()
+    (row,) = csv.DictReader(text.splitlines())
+    stayed = posting.study.respondents.order_by("pk").first()
+    assert stayed is not None and row == {"pseudonym": stayed.pseudonym, **FACTS}
+    for submission in fake.submissions.values():
+        assert submission["id"] not in text and submission["participant_id"] not in text
+    entry = AuditEntry.objects.get(action=demographics.EXPORTED)
+    assert entry.detail["people"] == 1 and set(entry.detail["facts"]) == set(FACTS)
+    assert (tmp_path / "people.csv").stat().st_mode & 0o077 == 0
+
+
+def test_people_of_parts_are_found_too(fake: FakeProlific) -> None:
+    posting = posted()
+    place = fake.take_place(posting.external_id, part="5f0000000000000000000001")
+    assert place is not None
+    begins(posting.study, {**place, "study_id": posting.external_id})
+    fake.demographics[place["participant_id"]] = FACTS
+    table = demographics.read_demographics(posting.study)
+    assert len(table.rows) == 1 and table.columns == ("pseudonym", *sorted(FACTS)) and table.unknown == 0
+
+
+def test_it_is_a_job_for_who_may_see_identities(
+    fake: FakeProlific, posting: Posting, admin_user: Any, django_user_model: Any
+) -> None:
+    nobody = django_user_model.objects.create(username="nobody", is_staff=True)
+    with pytest.raises(jobs.NotAllowed):
+        jobs.ask(posting.study, "demographics", {}, by=nobody)
+    job, _is_new = jobs.ask(posting.study, "demographics", {}, by=admin_user, via="admin")
+    assert jobs.run(job.pk)
+    job = Job.objects.get(pk=job.pk)
+    assert job.state == Job.State.DONE, job.error
+    assert (job.result["people"], job.result["not_listed"]) == (1, 2)
+    assert AuditEntry.objects.get(action=demographics.EXPORTED).via == "job"
+
+
+def test_what_cannot_be_asked_says_why(fake: FakeProlific, posting: Posting) -> None:
+    fake.break_next("demographic-export", Breakage.GARBAGE)
+    fake.keeper.faults = []  # type: ignore[attr-defined]
+    with pytest.raises(PanelUnreachable, match="is not a table"):
+        demographics.read_demographics(posting.study)
+    fake.keeper.faults.clear()  # type: ignore[attr-defined] - Prolific never answers so.
+    with pytest.raises(StateRefused, match="has no posting"):
+        demographics.read_demographics(cast.open_study(slug="lab"))
+    assert not AuditEntry.objects.filter(action=demographics.EXPORTED).exists()
