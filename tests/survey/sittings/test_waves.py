@@ -215,7 +215,7 @@ def test_links_lead_to_the_same_person_and_are_shown_once(study: Study, tmp_path
     again = inviting.invite(study, 2, root=ROOT)
     assert (again.invited, again.links) == (0, ())
     entry_of_audit = AuditEntry.objects.filter(action="invite").earliest("pk")
-    assert entry_of_audit.facts["invited"] == 3
+    assert entry_of_audit.detail["invited"] == 3
 
 
 def test_an_invitation_needs_a_wave_that_can_be_begun(study: Study) -> None:

@@ -264,6 +264,7 @@ AFTER = (
         taken=_responses,
     ),
     WEIGHT,
+    _core("wave", "number", "1 for the person's first pass; the stage's wave.", slot=lambda slot: slot.stage.wave),
 )
 
 
