@@ -8,13 +8,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.urls import reverse
 from django.utils import timezone, translation
 
 from survey import study_file
 from survey.contracts.panels import PanelCannot, PanelIds
 from survey.exceptions import EntryRefused, FileErrors, StateRefused
-from survey.models import AuditEntry, EntryLink, PanelIdentity, Respondent, Sitting, Stage, Study, WaveIdentity
+from survey.models import (
+    ApiToken,
+    AuditEntry,
+    EntryLink,
+    PanelIdentity,
+    Respondent,
+    Sitting,
+    Stage,
+    Study,
+    WaveIdentity,
+)
 from survey.panels import inviting, purging
 from survey.panels.owed_list import owed_list, rows_with_ids
 from survey.services.results import estimating
@@ -25,6 +37,8 @@ from survey.services.sittings.identities import Visitor as Arrived
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies.checking import check_study
+from survey.simulator.crowd import Crowd, returning_people
+from survey.simulator.own_site import OwnSite
 from survey.study_file import StudyFileError
 from tests import cast
 from tests.cast import stage_of
@@ -256,3 +270,47 @@ def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -
     rows = list(csv.DictReader((tmp_path / "estimates.csv").open()))
     assert {row["label"] for row in rows if row["kind"] == "change within person"} == {"wave 2 - wave 1"}
     assert study_file.parse(study.source_text).waves[0].after_days == 14
+
+
+# Where it is done
+
+
+def test_editors_invite_on_a_page_and_by_the_api(study: Study, client: Any) -> None:
+    user = User.objects.create_user("editor", is_staff=True)
+    user.user_permissions.add(*Permission.objects.filter(codename__in=["make_links", "view_study"]))
+    cast.join(user, study, "editor")
+    client.force_login(user)
+    page = client.get(reverse("admin:survey_study_wave", args=[study.pk, 2]))
+    assert "Of these, may begin now" in page.content.decode()
+    assert client.get(reverse("admin:survey_study_wave", args=[study.pk, 3])).status_code == 404
+    home = client.get(reverse("admin:survey_study_change", args=[study.pk])).content.decode()
+    assert "Invite to wave 2" in home
+    sent = client.post(reverse("admin:survey_study_wave", args=[study.pk, 2]))
+    assert sent["Content-Type"].startswith("text/csv") and len(sent.content.decode().splitlines()) == 4
+    EntryLink.objects.filter(wave=2).delete()
+    token = ApiToken.issue(user=user, may_run=True)[1]
+    address = reverse("api:wave-invite", args=[study.slug, 2])
+    answer = client.post(address, headers={"Authorization": f"Token {token}"})
+    assert answer.status_code == 200, answer.content
+    assert [one["first_number"] for one in answer.json()["links"]] == [1, 2, 3]
+    again = client.post(address, headers={"Authorization": f"Token {token}"})
+    assert (again.json()["invited"], again.json()["links"]) == (0, [])
+    cast.join(user, study, "viewer")
+    assert client.post(reverse("admin:survey_study_wave", args=[study.pk, 2])).status_code == 403
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_simulated_people_come_back_with_a_chance() -> None:
+    made = wavy(panel=GENERIC)
+    cast.open_first_stage(made)
+    Crowd(study=made, respondents=4, site=OwnSite(), concurrency=1).run()
+    in_wave_2(made)
+    stage = stage_of(made, 2)
+    expected = returning_people(made, stage, chance=0.5, seed=made.seed)
+    crowd = Crowd(study=made, respondents=4, site=OwnSite(), concurrency=1, return_chance=0.5)
+    crowd.run()
+    assert not crowd.report().differences
+    came = set(Sitting.objects.filter(stage=stage).values_list("respondent", flat=True))
+    assert came == {who.pk for who in expected}
+    assert not Crowd(study=made, respondents=4, site=OwnSite(), return_chance=0).people
