@@ -319,8 +319,7 @@ class InviteToWave(ResearcherView):
         """Invite everybody who finished the wave before and can still come. With links, each person's is in this answer
         and is never shown again; elsewhere they come into the panel's group. It needs a token with the scope run, and
         the audit has it. Who was invited is not invited again."""
-        study = self.study(slug)
-        study = self.study(slug, inviting.right_needed(study))
+        study = self.study(slug, inviting.right_needed(self.study(slug, Right.SEE)))
         root = request.build_absolute_uri("/").rstrip("/")
         found = inviting.invite(study, min(wave, LARGEST_INDEX), root=root, by=request.user, via="api")
         return Response(InvitedSerializer(found).data)

@@ -543,4 +543,4 @@ def test_a_wave_is_posted_for_those_who_were_invited(dear: FakeProlific) -> None
     # The person's two participations are two to pay, and the cap counts the places of both waves.
     assert {row.respondent_id for row in posting.submissions.all()} >= {sitting.respondent_id}
     assert money.committed(study) == posting.committed + Posting.objects.get(pk=second.pk).committed
-    assert len(reconciliation.reconcile(second).lines) == 1
+    assert len(reconciliation.reconcile(second).findings) == 1

@@ -288,7 +288,7 @@ def test_editors_invite_on_a_page_and_by_the_api(study: Study, client: Any) -> N
     sent = client.post(reverse("admin:survey_study_wave", args=[study.pk, 2]))
     assert sent["Content-Type"].startswith("text/csv") and len(sent.content.decode().splitlines()) == 4
     EntryLink.objects.filter(wave=2).delete()
-    token = ApiToken.issue(user=user, may_run=True)[1]
+    token = ApiToken.issue(user=user, scope=ApiToken.Scope.RUN)[1]
     address = reverse("api:wave-invite", args=[study.slug, 2])
     answer = client.post(address, headers={"Authorization": f"Token {token}"})
     assert answer.status_code == 200, answer.content
