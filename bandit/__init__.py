@@ -34,6 +34,7 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
+from bandit.fragility import BradleyTerry, Fragile, Fragility, fit_bradley_terry, fragile_bradley_terry, fragile_means
 from bandit.leaving import Bounds, GivenItems, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
@@ -65,6 +66,7 @@ __all__ = [
     "BeliefTruth",
     "Block",
     "Bounds",
+    "BradleyTerry",
     "Combined",
     "Comparison",
     "CrossFitFold",
@@ -78,6 +80,8 @@ __all__ = [
     "Estimate",
     "ExhaustiveDraw",
     "FactoredScores",
+    "Fragile",
+    "Fragility",
     "GivenItems",
     "LeavingTest",
     "Majorities",
@@ -123,8 +127,11 @@ __all__ = [
     "false_change_rate",
     "find_cut",
     "fisher_f_upper_tail",
+    "fit_bradley_terry",
     "fit_logistic",
     "for_such_questions",
+    "fragile_bradley_terry",
+    "fragile_means",
     "hajek",
     "hajek_assisted",
     "hajek_difference",

@@ -7,22 +7,22 @@ Every case is a function of a seed that gives one simulated study's numbers; `ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from functools import partial
 
 import numpy as np
 
 from benchmarks._law_rows import Row
+from benchmarks._meter import Meter
 from tests.bandit import leaving_cases, noise_cases, question_cases
 from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving
 from tests.bandit.noise_cases import ALL, CARRY_OVER, EXTREMITY, PERSON, Habits
 
 
-def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
+def rows(pool: Meter, *, studies: int, seed: int) -> list[Row]:
     return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies // 4, seed)]
 
 
-def _leaving(pool: Executor, studies: int, seed: int) -> list[Row]:
+def _leaving(pool: Meter, studies: int, seed: int) -> list[Row]:
     found = []
     cases: Sequence[tuple[str, Leaving, int]] = (
         ("nobody leaves by answers", NOBODY_MORE, 88),
@@ -70,7 +70,7 @@ def leaving_study(leaving: Leaving, people: int, stream: int, number: int) -> li
     return rows
 
 
-def _questions(pool: Executor, studies: int, seed: int) -> list[Row]:
+def _questions(pool: Meter, studies: int, seed: int) -> list[Row]:
     found = []
     for number, (questions, people) in enumerate(((60, 50), (200, 88))):
         one = partial(question_study, questions, people, seed * 100 + number)
@@ -98,7 +98,7 @@ HABITS = (
 )
 
 
-def _noise(pool: Executor, studies: int, seed: int) -> list[Row]:
+def _noise(pool: Meter, studies: int, seed: int) -> list[Row]:
     found = []
     for number, (name, habits, before) in enumerate(HABITS):
         for uneven in (False, True):

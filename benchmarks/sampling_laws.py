@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 import bandit
 from benchmarks._estimate_cases import CASES
 from benchmarks._law_rows import Row, table
+from benchmarks._meter import Meter
 from tests.bandit.laws import p_value_of_counts, p_value_of_largest_z
 
 LEVEL = 0.001
@@ -394,16 +395,17 @@ def main() -> int:
     parser.add_argument("--cases", type=float, default=1.0, help="the part of the cases' studies, such as 0.1")
     options = parser.parse_args()
     started = perf_counter()
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ProcessPoolExecutor(options.jobs) as processes:
+        pool = Meter(processes)
         drawing = pool.submit(draw_laws, options.draws, options.seed)
         running = [pool.submit(case, share=options.cases, seed=options.seed) for case in CASES]
         seeds = [options.seed * 1_000_000 + number for number in range(options.studies)]
         studies = list(pool.map(one_study, seeds, chunksize=10))
         rows = _estimate_laws.rows(pool, studies=options.studies, seed=options.seed)
         looks = list(pool.map(looked_at, seeds, chunksize=10))
-        laws = drawing.result()
-        rows += [row for one in running for row in one.result()]
-        rows += wave_rows(options.studies, options.seed)
+        laws = drawing()
+        rows += [row for one in running for row in one()]
+        rows += pool.submit(wave_rows, options.studies, options.seed)()
     for name, p in laws.items():
         print(f"{name:30}  {options.draws} draws  p = {p:.3g}")
     lowest = min(1.0, min(laws.values()) * len(laws))
@@ -431,6 +433,9 @@ def main() -> int:
     held = {name: np.mean([one[name] for one in looks], axis=0) for name in looks[0]}
     for name, (any_time, ordinary) in held.items():
         print(f"{name:28} {any_time:9.3f} {ordinary:9.3f}")
+    print(f"\n{'processor seconds':40} of {processor_seconds():.1f}")
+    for name, seconds in pool.seconds.most_common():
+        print(f"{name:40} {seconds:8.1f}")
     result = {
         "cases_that_fail": [f"{row.case}: {row.figure}" for row in rows if not row.kept],
         "any_time_min": float(min(any_time for any_time, _ordinary in held.values())),
@@ -445,6 +450,7 @@ def main() -> int:
         "seed": options.seed,
         "seconds": round(perf_counter() - started, 1),
         "processor_seconds": round(processor_seconds(), 1),
+        "processor_seconds_by_case": {name: round(seconds, 1) for name, seconds in pool.seconds.items()},
     }
     print(json.dumps(result))
     kept = not result["cases_that_fail"] and result["any_time_min"] >= 0.95

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.forms import BoundField, RadioSelect
+from django.forms import BoundField, CheckboxInput, RadioSelect
 from django.utils.translation import gettext as _
 
 from survey.services.sittings import comments, debriefing
@@ -24,8 +24,8 @@ class Option:
 class ShownField:
     """One question with what was entered.
 
-    `kind`: radio, check (several may be chosen), scale, buttons (each sends the page), text, number, or widget (an
-    instrument's own).
+    `kind`: radio, check (several may be chosen), tick (one box with its words), scale, buttons (each sends the page),
+    text, number, or widget (an instrument's own).
     """
 
     name: str
@@ -79,7 +79,8 @@ class ShownField:
 
 
 def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
-    """A field of an instrument's form. Radio buttons look like those of checks; all else is the instrument's widget."""
+    """A field of an instrument's form. Radio buttons look like those of checks, or stand in a row where the widget says
+    `is_scale`; all else is the instrument's widget."""
     shown = ShownField(
         name=bound.name,
         label=str(bound.label),
@@ -92,11 +93,17 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
     if getattr(bound.field.widget, "is_button", False):
         ((value, text),) = bound.field.choices  # type: ignore[attr-defined]
         return replace(shown, kind="button", options=[Option(str(value), str(text), chosen=False)])
+    if isinstance(bound.field.widget, CheckboxInput):
+        return replace(shown, kind="tick", options=[Option("on", shown.label, chosen=bool(bound.value()))])
     if not isinstance(bound.field.widget, RadioSelect):
         return shown
     choices: Any = bound.field.choices  # type: ignore[attr-defined]
     entered = str(bound.value() or "")
     options = [Option(str(value), str(text), chosen=str(value) == entered) for value, text in choices]
+    if getattr(bound.field.widget, "is_scale", False):
+        # Points in a row; a point whose words are its number has none of its own.
+        points = [replace(one, text="" if one.text == one.value else one.text) for one in options]
+        return replace(shown, kind="scale", options=points)
     return replace(shown, kind="radio", options=options)
 
 

@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "close_stage": "End a stage; the workers train the predictors and plan the next stage.",
         "plan_stage": "Draw the plan of a stage yourself.",
         "study_status": "Show stages, answers and the work between them.",
+        "receivers": "Say where a study's alerts are sent, and change it.",
         "retry_steps": "Do failed work between two stages again.",
         "score_uniform": "Score uniform items where an earlier version kept none.",
         "verify_stage": "Draw a stage's plan again and compare it with the stored one.",
@@ -75,6 +76,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "perplexity": "Say how well language models predict texts.",
         "train_ngram": "Train an n-gram model from texts.",
         "alignment": "Say whether language models perform as people expect.",
+        "cloze": "Compare how people and language models expect the next word.",
         "human_calibration": "Say whether people foresee what people and models get right.",
     },
     "The data": {

@@ -449,6 +449,8 @@ INSTALLED_APPS = [
     "survey.apps.SurveyConfig",
     "survey.instruments.belief_update.apps.BeliefUpdateConfig",
     "survey.instruments.own_answers.apps.OwnAnswersConfig",
+    "survey.instruments.preference.apps.PreferenceConfig",
+    "survey.instruments.cloze.apps.ClozeConfig",
     "frontend.apps.FrontendConfig",
 ]
 _brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)

@@ -36,6 +36,8 @@ _TOKENISED_AT_ONCE = 256
 _ON_CPU, _ON_GPU = 1024, 16384
 # Numbers that the head computes at once: 128 MiB of float32 on a processor.
 _LOGITS_ON_CPU, _LOGITS_ON_GPU = 2**25, 2**28
+# How tokenizers write the space before a word: as bytes of GPT-2, as SentencePiece, as it is.
+_SPACES = ("Ġ", "▁", " ")
 
 
 class _Cut(NamedTuple):
@@ -83,7 +85,8 @@ class CausalReader:
         tokenizer, self._model = _loaded(checkpoint, folder, gguf)
         self._model = self._model.to(self.device).eval()
         self._tokenizer = tokenizer.backend_tokenizer
-        self._begin = _begin_of_text(tokenizer, known=self._model.get_input_embeddings().weight.shape[0])
+        self._known = int(self._model.get_input_embeddings().weight.shape[0])
+        self._begin = _begin_of_text(tokenizer, known=self._known)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         # A text that holds "</s>" means these letters.
@@ -98,6 +101,8 @@ class CausalReader:
         self.source = hashlib.sha256(facts.encode()).hexdigest()
         self._budget = tokens_at_once(token_budget, self.device, on_cpu=_ON_CPU, on_gpu=_ON_GPU)
         self._head = _Head.of(self._model, self.device)
+        self._ends = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
+        self._beginnings: torch.Tensor | None = None
 
     @property
     def vocabulary(self) -> int:
@@ -125,7 +130,8 @@ class CausalReader:
         ]
         waiting = np.bincount([piece.text for piece in pieces], minlength=len(cuts))
         known = [np.full(len(cut.ids), np.nan) for cut in cuts]
-        expected = [_Expected(len(cut.ids)) if detail.is_wanted else None for cut in cuts]
+        beginnings = self._word_beginnings() if detail.boundary else None
+        expected = [_Expected(len(cut.ids), beginnings) if detail.is_wanted else None for cut in cuts]
         for number in np.flatnonzero(waiting == 0).tolist():  # Of one token, which nothing stands before; or of none.
             yield number, self._reading(cuts[number], texts[number].text, known[number], expected[number])
         pieces.sort(key=lambda piece: -piece.length)
@@ -148,6 +154,11 @@ class CausalReader:
             for text, encoding in zip(
                 part, self._tokenizer.encode_batch(list(part), add_special_tokens=False), strict=True
             ):
+                if encoding.ids and max(encoding.ids) >= self._known:
+                    raise PredictorError(
+                        f"model: its tokenizer made token {max(encoding.ids)} of a text, and the model knows "
+                        f"{self._known}: tokenizer.json is of another version; take the one that came with the weights."
+                    )
                 places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
                 starts, ends = without_gaps(places[:, 0], places[:, 1], len(text))
                 begin = [] if self._begin is None else [self._begin]
@@ -191,6 +202,17 @@ class CausalReader:
                 known[piece.text][piece.window.first : piece.window.stop] = np.minimum(values[inside], 0.0)
                 if (noted := expected[piece.text]) is not None:
                     noted.note(piece.window.first, self._head.distribution(states[inside]), detail, rng, self._string)
+
+    def _word_beginnings(self) -> torch.Tensor | None:
+        """The tokens that begin a word or end a text; None where no token carries the space before it."""
+        if self._beginnings is None:
+            size = int(self._model.config.get_text_config().vocab_size)
+            found = [
+                place for token, place in self._tokenizer.get_vocab().items() if token[:1] in _SPACES and place < size
+            ]
+            ends = [token for token in self._ends if 0 <= token < size]
+            self._beginnings = torch.tensor(sorted({*found, *ends}) if found else [], dtype=torch.long)
+        return self._beginnings.to(self.device) if len(self._beginnings) else None
 
     def _string(self, token: int) -> str:
         return str(self._tokenizer.decode([token], skip_special_tokens=False))
@@ -282,8 +304,10 @@ class _Head:
 class _Expected:
     """What the model expected at each place of one sequence."""
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, beginnings: torch.Tensor | None = None) -> None:
         self._entropy = np.full(length, np.nan)
+        self._beginnings = beginnings
+        self._boundary = None if beginnings is None else np.full(length, np.nan)
         self._top: list[list[tuple[str, float]]] = [[] for _ in range(length)]
         self._samples: list[list[str]] = [[] for _ in range(length)]
 
@@ -294,6 +318,9 @@ class _Expected:
         probabilities = log_probabilities.exp()
         entropy = -(probabilities * log_probabilities.clamp(min=-1e30)).sum(dim=-1)
         self._entropy[first : first + len(entropy)] = entropy.double().cpu().numpy()
+        if self._boundary is not None and self._beginnings is not None:
+            share = log_probabilities[:, self._beginnings].logsumexp(dim=-1)
+            self._boundary[first : first + len(entropy)] = np.minimum(share.double().cpu().numpy(), 0.0)
         if detail.top:
             values, tokens = log_probabilities.topk(min(detail.top, log_probabilities.shape[-1]), dim=-1)
             for place, (row, found) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True), start=first):
@@ -304,7 +331,8 @@ class _Expected:
                 self._samples[place] = [string(token) for token in found]
 
     def from_place(self, first: int) -> Distributions:
-        return Distributions(self._entropy[first:], self._top[first:], self._samples[first:])
+        boundary = None if self._boundary is None else self._boundary[first:]
+        return Distributions(self._entropy[first:], self._top[first:], self._samples[first:], boundary)
 
 
 def _gguf_file(checkpoint: str, folder: Path) -> str | None:

@@ -195,6 +195,17 @@ class NgramReader:
             self._tables[k, adjusted] = _Table.of(counts, level.keys // len(self.vocabulary), size)
         return self._tables[k, adjusted]
 
+    def unigram(self) -> dict[str, float]:
+        """The share of each unit among those of the training texts, without <unk> and END."""
+        level = self._levels[0]
+        counts = {
+            self.vocabulary[int(key)]: int(count)
+            for key, count in zip(level.keys, level.counts, strict=True)
+            if count and key > BEGIN
+        }
+        total = sum(counts.values())
+        return {unit: count / total for unit, count in counts.items()}
+
     # Reading
 
     @property

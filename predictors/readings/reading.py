@@ -30,12 +30,13 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Detail:
-    """What else a reader says at each token: the `top` likeliest tokens there, and `samples` drawn from the whole
-    distribution by a generator of this seed."""
+    """What else a reader says at each token: the `top` likeliest tokens there, `samples` drawn from the whole
+    distribution by a generator of this seed, and with `boundary` the chance that a new word begins there."""
 
     top: int = 0
     samples: int = 0
     seed: int = 0
+    boundary: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("top", self.top), ("samples", self.samples)):
@@ -44,7 +45,7 @@ class Detail:
 
     @property
     def is_wanted(self) -> bool:
-        return bool(self.top or self.samples)
+        return bool(self.top or self.samples or self.boundary)
 
 
 NO_DETAIL = Detail()
@@ -53,11 +54,14 @@ NO_DETAIL = Detail()
 @dataclass(frozen=True, eq=False)
 class Distributions:
     """What a model expected at each of n tokens: entropy in nats (n,), NaN where it was not read; the likeliest tokens
-    with their log-probabilities; and tokens that were drawn."""
+    with their log-probabilities; tokens that were drawn; and where asked for, the natural logarithm of the chance that
+    a token begins a word or the text ends there (n,), NaN where it was not read, None where no token of the model
+    carries the space before it."""
 
     entropy: NDArray[np.float64]
     top: Sequence[Sequence[tuple[str, float]]]
     samples: Sequence[Sequence[str]]
+    boundary: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

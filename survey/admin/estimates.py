@@ -60,7 +60,7 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
         "leaving_head": beside.LEAVING_HEAD,
         "leaving_rows": []
         if report.leaving is None or not report.leaving.lines[0].unanswered
-        else [beside.leaving_row(line) for line in report.leaving.lines],
+        else [list(zip(beside.LEAVING_HEAD, beside.leaving_row(line), strict=True)) for line in report.leaving.lines],
         "leaving_figures": rows,
         "tables": [
             (

@@ -14,6 +14,7 @@ from survey.services.stages.leaderboard import (
     MetricValue,
     Sort,
     all_answers,
+    carried_by,
     leaderboard,
     learning_of,
     shown_metrics,
@@ -65,6 +66,7 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
     conditions = pairs_of(study)
     level = query.get("condition", "")
     level = level if level in conditions else ""
+    lines = leaderboard(study, sort=sort, reverse=reverse, level=level) if learning is not None else []
     return {
         "heads": {
             name: _head(name, title, is_number, sorts=sorts, sort=sort, reverse=reverse, level=level)
@@ -78,12 +80,11 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
             for metric in shown_metrics(learning)
         ],
         "hints": [metric.hint for metric in shown_metrics(learning)],
-        "lines": [_shown(line, learning) for line in leaderboard(study, sort=sort, reverse=reverse, level=level)]
-        if learning is not None
-        else [],
+        "lines": [_shown(line, learning) for line in lines] if learning is not None else [],
         "conditions": conditions,
         "condition": level,
         "note": MAJORITIES_NOTE,
+        "carried": carried_by(lines),
     }
 
 
@@ -115,8 +116,14 @@ def _shown(line: LeaderboardLine, learning: Learning) -> dict[str, Any]:
             cell
             for metric in shown_metrics(learning)
             for cell in (
-                *(_cell(line.figures[metric.name][part.name], in_bits=metric.is_log_score) for part in learning.parts),
-                _cell(line.difference[metric.name][all_answers(learning)]),
+                *(
+                    (
+                        f"{metric.head} {part.head}" if place else metric.head,
+                        *_cell(line.figures[metric.name][part.name], in_bits=metric.is_log_score),
+                    )
+                    for place, part in enumerate(learning.parts)
+                ),
+                (f"{metric.head} less the main one's", *_cell(line.difference[metric.name][all_answers(learning)])),
             )
         ],
     }

@@ -20,6 +20,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
 from survey.contracts import instruments, panels
+from survey.contracts.tables import ExtraFile
 from survey.database import written_patiently
 from survey.exceptions import HunchError
 from survey.live import snapshots
@@ -304,7 +305,7 @@ class StudyAdmin(StudyMakingPages, WavePages):
         """The part of the study page that refreshes by itself. The page's script knows it by the header."""
         study = self._study(request, pk)
         context = self._live(request, study, may_wait=True)
-        response = self._page(request, "live.html", study=study, title=study.title, **context)
+        response = self._page(request, "live.html", study=study, title=study.title, is_refresh=True, **context)
         response["X-Hunch-Live"] = "1"
         return response
 
@@ -413,9 +414,10 @@ def _export(study: Study, name: str, *, with_pay: bool) -> Any:
     if name == "codebook.md":
         return iter([codebook.codebook_page(study)])
     if name == owed_list.FILE and panels.of_study(study).pays_from_a_list and not study.is_test:
-        return csv_lines.csv_lines(owed_list.COLUMNS, owed_list.rows_of(study, owed_list.owed_list(study)))
+        rows = owed_list.rows_of(study, owed_list.owed_list(study))
+        return files.streamed(ExtraFile(name, owed_list.COLUMNS, rows))
     extra = contents.file_named(study, name, with_pay=with_pay)
-    return None if extra is None else csv_lines.csv_lines(extra.columns, extra.rows)
+    return None if extra is None else files.streamed(extra)
 
 
 @admin.register(Stage)

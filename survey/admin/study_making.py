@@ -32,7 +32,9 @@ class PartsForm(forms.Form):
     welcome = forms.CharField(
         required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}), label="Words on the first page"
     )
-    contact = forms.CharField(required=False, max_length=300, help_text="Whom people can write to.")
+    contact = forms.CharField(
+        required=False, max_length=300, help_text='Whom people can write to. It stands after "Questions or problems?".'
+    )
     minutes = forms.IntegerField(required=False, min_value=1, max_value=600, label="Minutes that a sitting takes")
     items = forms.IntegerField(required=False, min_value=1, max_value=200, label="Items of a sitting")
     stages = forms.CharField(

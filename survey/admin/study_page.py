@@ -1,5 +1,6 @@
 """What the study page shows: the study's snapshot, with the rows that its actions need as they are now."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,10 +22,12 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results.line_chart import Axes, Line, line_chart
 
+from .drafting import may_draft
 from .pictures import inline
 
 State = Sitting.State
-HOURS_BETWEEN_TICKS = 6
+MOST_TICKS = 6  # labels of hours that fit side by side
+REMARKS_AT_ONCE = 5
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,14 @@ class Live:
     remarks: Sequence[ShownRemark]
     arrivals: SafeString | str
     curve: SafeString | str
+
+    @property
+    def newest_remarks(self) -> Sequence[ShownRemark]:
+        return self.remarks[:REMARKS_AT_ONCE]
+
+    @property
+    def older_remarks(self) -> Sequence[ShownRemark]:
+        return self.remarks[REMARKS_AT_ONCE:]
 
 
 def shown(study: Study, *, may_wait: bool = True) -> tuple[StudyLook | None, list[StageSection]]:
@@ -103,7 +114,11 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
         return reverse("admin:survey_posting_change", args=[wanted.posting])
     if wanted.action and wanted.stage is not None and rights.may(user, Right.RUN, study.pk):
         return reverse("admin:survey_study_action", args=[study.pk, wanted.stage, wanted.action])
-    return ""
+    if wanted.invites == "posting" and may_draft(user, study):
+        return reverse("admin:survey_posting_draft", args=[study.pk])
+    if wanted.invites == "links" and rights.may(user, Right.MAKE_LINKS, study.pk):
+        return f"{reverse('admin:survey_entrylink_add')}?study={study.slug}"
+    return "#addresses" if wanted.invites == "address" else ""
 
 
 def _balance(study: Study, found: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
@@ -138,7 +153,7 @@ def _arrivals(found: StudyLook) -> SafeString | str:
     if not hours:
         return ""
     local = [timezone.localtime(one.at) for one in hours]
-    every = max(1, len(hours) // 8)
+    every = math.ceil(len(hours) / MOST_TICKS)
     ticks = [(float(place), f"{at:%d %b %H:00}") for place, at in enumerate(local) if place % every == 0]
     points = [(float(place), float(one.arrivals)) for place, one in enumerate(hours)]
     axes = Axes(x="hour", y="people", ticks=ticks, from_zero=True)

@@ -28,8 +28,8 @@ from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
 from survey.services.base import auditing, rights
 from survey.services.base.rights import Right
-from survey.services.results import reports, stored_estimates
-from survey.services.results.export import columns, contents, files, reading
+from survey.services.results import reports, stored_estimates, weights
+from survey.services.results.export import columns, contents, files, formats, reading
 from survey.services.sittings import enrolment
 from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import leaderboard
@@ -57,7 +57,6 @@ CONDITION = OpenApiParameter(
     many=True,
     description="FACTOR=LEVEL: only answers under this level of a factor; several for several factors.",
 )
-JSON_COLUMNS = ("condition", "condition_probability", "responses")
 
 
 class MayExport(BasePermission):
@@ -370,9 +369,11 @@ class AnswerList(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The rows of answers.csv as JSON, a few hundred a page. Follow `next` until it is null.
+        """The rows of answers.csv as JSON, a few hundred a page, as JSON Lines of an export have them. Follow `next`
+        until it is null.
 
-        They lack `weight`, which is over all answers of the study at one moment: answers.csv and exports have it.
+        `weight` is over all answers that the study has when the page is read: while a stage is open, a later page can
+        have others than an earlier one.
         """
         study = self.study(slug)
         stage = contents.stage_of(study, _stage(request))
@@ -383,16 +384,25 @@ class AnswerList(ResearcherView):
         auditing.record(
             "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels), **further
         )
-        names = [column.name for column in columns.columns_of(study)]
-        rows = next(reading.chunks(study, stage=stage, after=after, levels=levels, weighted=False), [])
+        page = next(
+            reading.chunks(
+                study,
+                stage=stage,
+                after=after,
+                levels=levels,
+                size=reading.PAGE,
+                weighing=weights.known_weights,
+            ),
+            None,
+        )
         following = None
-        if rows:
-            last = rows[-1].slot
-            cursor = signer.sign(f"{last.stage.index}-{last.number}")
+        if page is not None:
+            cursor = signer.sign("{}-{}".format(*page.last))
             query = f"?cursor={cursor}" + (f"&stage={stage}" if stage is not None else "")
             query += "".join(f"&condition={factor}={level}" for factor, level in levels.items())
             following = request.build_absolute_uri(reverse("api:answers", args=[slug]) + query)
-        return Response({"next": following, "results": [_as_json(names, reading.values_of(r, study)) for r in rows]})
+        rows = formats.json_rows(columns.columns_of(study), page.rows if page is not None else ())
+        return Response({"next": following, "results": list(rows)})
 
 
 class WhateverIsAccepted(DefaultContentNegotiation):
@@ -473,11 +483,3 @@ def _after(request: Request, signer: signing.TimestampSigner) -> tuple[int, int]
             }
         ) from exc
     return (int(stage), int(number))
-
-
-def _as_json(names: list[str], values: list[Any]) -> dict[str, Any]:
-    row = dict(zip(names, values, strict=True))
-    del row[columns.WEIGHT.column.name]
-    for name in JSON_COLUMNS:
-        row[name] = json.loads(row[name]) if row[name] else None
-    return row

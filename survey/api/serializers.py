@@ -6,7 +6,10 @@ from django import forms
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
+from survey.models import Receiver
 from survey.models.checks import LONGEST_REPORT
+from survey.operation.outbound import LONGEST_ADDRESS
+from survey.operation.receivers import OFFERED
 from survey.services.sittings import debriefing
 from survey.services.sittings.flow import Step
 from survey.services.sittings.forms import options_of
@@ -813,6 +816,70 @@ class ReportLineSerializer(serializers.Serializer[Any]):
     url = serializers.CharField()
     obstacle = serializers.CharField(allow_blank=True, help_text="Why it cannot be made now; empty if it can.")
     arguments = ReportArgumentSerializer(many=True)
+
+
+class ReceiverEventSerializer(serializers.Serializer[Any]):
+    event = serializers.CharField(help_text="The alert, or `test`.")
+    state = serializers.CharField(help_text="queued, running, done (taken) or failed (given up).")
+    tries = serializers.IntegerField()
+    answer = serializers.CharField(allow_blank=True, help_text="What the last try brought.")
+    created_at = serializers.DateTimeField()
+
+
+RECEIVER = {
+    "number": 3,
+    "kind": "webhook",
+    "shown": "hooks.example.org",
+    "causes": ["stage_full", "cap_near"],
+    "is_active": True,
+    "off_because": "",
+    "created_by": "ada",
+    "since": "2026-03-02T09:30:00Z",
+    "events": [],
+}
+
+
+@extend_schema_serializer(examples=[OpenApiExample("a webhook", value=RECEIVER)])
+class ReceiverSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    kind = serializers.ChoiceField(choices=Receiver.Kind.choices)
+    shown = serializers.CharField(help_text="The host of a webhook, or the e-mail address.")
+    causes = serializers.ListField(child=serializers.CharField(), help_text="The alerts that it is told of.")
+    is_active = serializers.BooleanField()
+    off_because = serializers.CharField(allow_blank=True, help_text="Why it was switched off.")
+    created_by = serializers.CharField(allow_blank=True)
+    since = serializers.DateTimeField(help_text="It is told of what happens from then on.")
+    events = ReceiverEventSerializer(many=True, help_text="The newest that it was sent; empty in the list.")
+
+
+@extend_schema_serializer(examples=[OpenApiExample("a new webhook", value={**RECEIVER, "secret": "kept-by-you-alone"})])
+class ReceiverMadeSerializer(ReceiverSerializer):
+    secret = serializers.CharField(allow_blank=True, help_text="It signs each event, and is shown this once.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "two alerts", value={"kind": "webhook", "address": "https://hooks.example.org/a", "causes": ["stage_full"]}
+        )
+    ]
+)
+class NewReceiverSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=Receiver.Kind.choices)
+    address = TextField(
+        max_length=LONGEST_ADDRESS, help_text="https://HOST/PATH, which must be public, or an e-mail address."
+    )
+    causes = serializers.ListField(
+        child=serializers.ChoiceField(choices=[cause.value for cause in OFFERED]),
+        min_length=1,
+        max_length=len(OFFERED),
+        default=[cause.value for cause in OFFERED],
+        help_text="The alerts that it is told of; all of them where it is left out.",
+    )
+
+
+class ReceiverSwitchSerializer(serializers.Serializer[Any]):
+    is_active = serializers.BooleanField()
 
 
 @extend_schema_serializer(

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import index, jobs, readings, researchers, respondents, running
+from . import index, jobs, readings, receivers, researchers, respondents, running
 
 app_name = "api"
 urlpatterns = [
@@ -26,6 +26,9 @@ urlpatterns = [
     path("studies/<slug:slug>/reports/<slug:name>/files/", researchers.ReportFiles.as_view(), name="report-files"),
     path("studies/<slug:slug>/leaderboard/", researchers.Leaderboard.as_view(), name="leaderboard"),
     path("studies/<slug:slug>/estimates/", researchers.EstimatesOfStudy.as_view(), name="estimates"),
+    path("studies/<slug:slug>/receivers/", receivers.ReceiverList.as_view(), name="receivers"),
+    path("studies/<slug:slug>/receivers/<int:receiver>/", receivers.ReceiverOne.as_view(), name="receiver"),
+    path("studies/<slug:slug>/receivers/<int:receiver>/test/", receivers.ReceiverTest.as_view(), name="receiver-test"),
     path("readings/", readings.ReadingList.as_view(), name="readings"),
     path("studies/<slug:slug>/jobs/", jobs.JobList.as_view(), name="jobs"),
     path("studies/<slug:slug>/job-kinds/", jobs.JobKinds.as_view(), name="job-kinds"),

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -20,7 +20,9 @@ from predictors.errors import PredictorError
 from survey.exceptions import HunchError, StateRefused
 from survey.study_file import as_far_as_possible
 
+from .expectations import Expecting
 from .measures import Estimands, Measure
+from .quick_export import QuickExport
 from .reports import ReportEntry
 from .screens import Points, Screen, SimulatedPerson
 from .tables import Column, ExtraFile
@@ -452,7 +454,39 @@ class Signals:
         return ()
 
 
+@dataclass(frozen=True)
+class Demonstration:
+    """What `hunch demo --instrument NAME` runs.
+
+    `study_file`: its name in `studies/`, or a path. `load_bank`: path of a function without arguments, as
+    module.function, that returns the study's bank and imports it, with all that the study needs beside it, unless it is
+    stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it the last stage
+    must find more of the first outcome than the first stage.
+    """
+
+    study_file: str
+    load_bank: str
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class DemonstrationVerdict:
+    """Whether a demonstration found what it should, in a sentence. `figures`: for programs to read."""
+
+    passed: bool
+    sentence: str
+    figures: Mapping[str, Any]
+
+
 # The instrument itself
+
+
+class OutcomeRow(NamedTuple):
+    """An outcome of one answer, with the keys of its stage and of its stratum (None: outside of all)."""
+
+    stage: int
+    stratum: int | None
+    value: float
 
 
 @dataclass(frozen=True)
@@ -491,6 +525,8 @@ class Instrument(ABC):
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
     codebook_note: ClassVar[str] = ""
+    # The study that `hunch demo --instrument NAME` runs; None: it has none.
+    demonstration: ClassVar[Demonstration | None] = None
 
     def __init__(self, study: "Study | None" = None) -> None:
         self._study = study
@@ -532,8 +568,16 @@ class Instrument(ABC):
         return None
 
     @property
+    def expectations(self) -> Expecting | None:
+        return None
+
+    @property
     def signals(self) -> Signals:
         return Signals()
+
+    @property
+    def quick_export(self) -> QuickExport | None:
+        return None
 
     def reports(self) -> Sequence[ReportEntry]:
         """The reports of studies of this kind."""
@@ -643,6 +687,11 @@ class Instrument(ABC):
         """What booklets share out evenly, in addition to strata and roles; nothing by default."""
         return ()
 
+    def list_of(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
+        """The list that an item is on, where every booklet is to hold items of one list, as in a Latin square; None
+        where booklets may mix all items. Sampled slots alone follow it."""
+        return None
+
     @abstractmethod
     def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
         """Write the instrument's own rows for new items, in order."""
@@ -720,13 +769,18 @@ class Instrument(ABC):
         return self.label_relations()
 
     def read_outcomes(self, answers: "Sequence[Assignment]") -> None:
-        """Give answers all that `Estimates.outcomes` reads: by default the rows of `outcome_relations`. Whoever needs
-        less than these rows can read that, and be faster."""
+        """Give answers all that `Estimates.outcomes` reads: by default the rows of `outcome_relations`."""
         from django.db.models import prefetch_related_objects
 
         read_together = 500  # SQLite takes no more than some hundred keys of related rows in one statement.
         for start in range(0, len(answers), read_together):
             prefetch_related_objects(answers[start : start + read_together], "responses", *self.outcome_relations())
+
+    def first_outcome(self, answers: "QuerySet[Assignment]") -> tuple[str, Iterable[OutcomeRow]] | None:
+        """The name of the first of `Estimates.outcomes`, and its value for each of these answers, read by one statement
+        without the answers' own rows. None where that cannot be: then `read_outcomes` reads them, which takes ten times
+        as long. Both give the same numbers."""
+        return None
 
     def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
         """Further files about the answers that count.

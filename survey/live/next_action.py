@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
 from django.conf import settings
 
+from survey.contracts import panels
 from survey.models import Stage, Study
+from survey.services.sittings import links
 
 from .snapshots import StudyLook
 from .stage_sections import StageSection
@@ -16,13 +19,14 @@ State = Stage.State
 
 @dataclass(frozen=True)
 class NextAction:
-    """A sentence, and where to do it: a stage's action by name, a posting, the list of who is owed, or nowhere."""
+    """A sentence, and where to do it: a stage's action by name, a posting, a way to invite people, or nowhere."""
 
     words: str
     stage: int | None = None
     action: str = ""
     posting: int | None = None
     is_urgent: bool = False
+    invites: Literal["", "posting", "links", "address"] = ""
 
 
 def next_action(
@@ -98,6 +102,12 @@ def _running(
 def _of_open(stage: Stage, section: StageSection, so_far: str, found: StudyLook, now: datetime) -> NextAction:
     if section.booklets and not section.free_booklets and not section.live:
         return NextAction(f"Stage {stage.index} is full, {so_far}: close it.", stage.index, "close")
+    nobody = not section.sittings and not stage.study.is_test
+    panel = panels.of_study(stage.study)
+    posted = None if found.slow is None else {posting.stage for posting in found.slow.paying.postings}
+    if nobody and panel.client is not None and posted is not None and stage.index not in posted:
+        words = f"Stage {stage.index} is open, and nobody is told of it yet: draft a posting at {panel.title}."
+        return NextAction(words, invites="posting")
     quiet = timedelta(minutes=settings.HUNCH_NO_ARRIVALS_MINUTES)
     since = max(filter(None, (found.quick.newest_arrival, stage.opened_at)), default=None)
     if quiet and since is not None and now - since >= quiet and section.free_booklets:
@@ -108,6 +118,10 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, found: StudyLook,
             f"{so_far}: look at the posting or the links.",
             is_urgent=True,
         )
+    if nobody and panel.client is None:
+        if stage.study.config.panel.kind == links.KIND:
+            return NextAction(f"Stage {stage.index} is open: make links and hand them out.", invites="links")
+        return NextAction(f"Stage {stage.index} is open: give people the study's address.", invites="address")
     return NextAction(f"Stage {stage.index} is open, {so_far}. Nothing to do now.")
 
 

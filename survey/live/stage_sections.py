@@ -487,10 +487,15 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
     instrument = instruments.of_study(study)
     if instrument.estimates is None:
         return {}
+    values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
+    if (first := instrument.first_outcome(counted)) is not None:
+        name, read = first
+        for row in read:
+            values[row.stage][row.stratum].append(row.value)
+        return _by_stage(values, name, is_share=instrument.estimates.unit_of(name) == SHARE)
     # Slots are not read: a large study would spend most of the time on making them.
     answers = counted.annotate(of_stage=F("slot__stage"), of_stratum=F("slot__stratum")).order_by("pk")
     rows = answers.iterator(chunk_size=CHUNK)
-    values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
     name = ""
     while chunk := list(islice(rows, CHUNK)):
         instrument.read_outcomes(chunk)
@@ -500,7 +505,12 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
         name = next(iter(outcomes))
         for answer, value in zip(chunk, outcomes[name].tolist(), strict=True):
             values[answer.of_stage][answer.of_stratum].append(float(value))
-    is_share = instrument.estimates.unit_of(name) == SHARE
+    return _by_stage(values, name, is_share=instrument.estimates.unit_of(name) == SHARE)
+
+
+def _by_stage(
+    values: Mapping[int, Mapping[int | None, list[float]]], name: str, *, is_share: bool
+) -> dict[int, Outcomes]:
     return {stage: _outcomes(name, by_stratum, is_share=is_share) for stage, by_stratum in values.items()}
 
 

@@ -62,7 +62,7 @@ class PanelIdentity(models.Model):
         return f"panel identity of {self.respondent}"
 
 
-class WaveIdentity(QuickRows):
+class WaveIdentity(models.Model):
     """The panel's ids with which a person came back for a later wave. Those of wave 1 are the panel identity's."""
 
     identity = models.ForeignKey(PanelIdentity, on_delete=models.CASCADE, related_name="of_waves")

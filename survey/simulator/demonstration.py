@@ -3,6 +3,8 @@
 import re
 import secrets
 from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,9 @@ from bandit.estimators import Comparison, compare_shares
 from survey import study_file
 from survey.console.text_tables import decimal, percent, table
 from survey.contracts import instruments
-from survey.contracts.instruments import Metric
-from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study
+from survey.contracts.instruments import Demonstration, DemonstrationVerdict, Metric
+from survey.exceptions import NotFound
+from survey.models import Bank, Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.places import STUDIES_DIR
 from survey.services.answers.counting import TRAINED, counted_answers
 from survey.services.base.first_account import DEMO_EMAIL
@@ -22,23 +25,60 @@ from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.outcome_table import outcome_table
 from survey.services.stages.leaderboard import all_answers, figures_of, learning_of, shown_metrics
 from survey.services.studies import creating
+from survey.study_file.blocks import InstrumentConfig
 
-STUDY_FILE = "demo.toml"
+INSTRUMENT: str = InstrumentConfig.model_fields["kind"].default
 CANDIDATES_A_PERSON = 150  # ten for each item
 LEVEL = 0.05  # of the one-sided test
 # The demo's user has this address. A user of the same name with another address is a different person and stays as is.
 RESEARCHER_EMAIL = DEMO_EMAIL
 
 
+def demonstration_of(instrument: str) -> Demonstration:
+    """What the demo runs of that instrument.
+
+    Raises:
+        InstrumentMissing: there is no instrument of that name.
+        NotFound: it has no demonstration; names those that have one.
+    """
+    found = instruments.kind(instrument).demonstration
+    if found is None:
+        others = [name for name in instruments.names() if instruments.kind(name).demonstration is not None]
+        raise NotFound(f"--instrument: {instrument} brings no demonstration; these do: {', '.join(others)}")
+    return found
+
+
+def load_bank(instrument: str) -> Bank:
+    """The bank of the instrument's demonstration; imported unless it is stored."""
+    bank: Bank = _function(demonstration_of(instrument).load_bank)()
+    return bank
+
+
+def _function(path: str) -> Any:
+    module, _dot, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
 def create_demo_study(
-    *, name: str = "demo", seed: int | None = None, respondents: int | None = None, owner: Any = None
+    *,
+    instrument: str = INSTRUMENT,
+    name: str = "",
+    seed: int | None = None,
+    respondents: int | None = None,
+    owner: Any = None,
 ) -> Study:
-    """Create the shipped study under the next free slug, with another seed or stage size if given.
+    """Create the instrument's demonstration under the next free slug, with another seed or stage size if given.
 
     The changes are made in the file's text, so that the stored file shows what was run.
+
+    Args:
+        name: what the slug begins with; by default `demo`, and with the instrument's name behind it for all but the one
+            that studies have if they name none.
     """
-    text = creating.read_study_file(STUDIES_DIR / STUDY_FILE)
-    text = _changed(text, "slug", f'"{_free_slug(name)}"')
+    file = demonstration_of(instrument).study_file
+    text = creating.read_study_file(STUDIES_DIR / file)
+    own = "demo" if instrument == INSTRUMENT else f"demo-{instrument.replace('_', '-')}"
+    text = _changed(text, "slug", f'"{_free_slug(name or own)}"')
     if seed is not None:
         text = _changed(text, "seed", str(seed))
     if respondents is not None:
@@ -46,13 +86,13 @@ def create_demo_study(
         # The top tenth must hold the slots that are drawn from it.
         size = study_file.parse(text).candidates.size
         text = _changed(text, "size", str(max(size, respondents * CANDIDATES_A_PERSON)))
-    return creating.create_study(text=text, source_name=STUDY_FILE, by=owner)
+    return creating.create_study(text=text, source_name=Path(file).name, by=owner)
 
 
 def _changed(text: str, key: str, value: str) -> str:
     changed, count = re.subn(rf"(?m)^{key} = \S+", f"{key} = {value}", text)
     if not count:
-        raise ValueError(f"{STUDY_FILE} has no line `{key} = ...`")
+        raise ValueError(f"the study file has no line `{key} = ...`")
     return changed
 
 
@@ -96,6 +136,8 @@ class StageLine:
     planning_seconds: float | None
     metric: Metric | None = None
     """What `judged` is: the first metric that tables show of the study's instrument."""
+    outcome: str = "changed"
+    """What `share`, `top` and `rest` are means of: the instrument's first outcome."""
 
     @classmethod
     def of(cls, stage: Stage) -> "StageLine":
@@ -121,12 +163,14 @@ class StageLine:
             training_seconds=stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).aggregate(s=Sum("seconds"))["s"],
             planning_seconds=sum(step.seconds or 0 for step in planning) if planning else None,
             metric=metric,
+            outcome=found.outcome if found else "",
         )
 
     def as_json(self) -> dict[str, Any]:
         """With what it is judged by under the metric's name."""
         row = {one.name: getattr(self, one.name) for one in fields(self)}
         metric = row.pop("metric")
+        row.pop("outcome")
         return {(metric.name if metric else name) if name == "judged" else name: value for name, value in row.items()}
 
 
@@ -137,7 +181,8 @@ def stage_lines(study: Study) -> list[StageLine]:
 def stage_table(lines: list[StageLine]) -> str:
     metric = next((line.metric for line in lines if line.metric is not None), None)
     judged = [f"{metric.head} before"] if metric is not None else []
-    header = ["stage", "answers", "changed", "top", "rest", *judged, "training s", "planning s"]
+    outcome = next((line.outcome for line in lines if line.outcome), "share").replace("_", " ")
+    header = ["stage", "answers", outcome, "top", "rest", *judged, "training s", "planning s"]
     return table(
         header,
         [
@@ -187,8 +232,22 @@ class DemoVerdict:
             what = "the last stage finds more changes" if self.lifted else "the last stage does not find more changes"
         return f"{'PASSED' if self.passed else 'FAILED'}: {what} ({shares}; {test})."
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        p = self.comparison.p_one_sided
+        return {"lift": self.comparison.ratio, "p": None if p is None else float(f"{p:.6g}")}
 
-def verdict_on(study: Study, *, null: bool) -> DemoVerdict:
+
+def verdict_on(study: Study, *, null: bool) -> "DemoVerdict | DemonstrationVerdict":
+    """What the study's demonstration says of it; without words of its own, whether the last stage found more."""
+    path = demonstration_of(study.instrument).verdict
+    if path:
+        found: DemonstrationVerdict = _function(path)(study, null)
+        return found
+    return lift_of(study, null=null)
+
+
+def lift_of(study: Study, *, null: bool) -> DemoVerdict:
     first, *_between, last = study.stages.select_related("study__bank").order_by("index")
     (first_values, first_people), (last_values, last_people) = _changes(first), _changes(last)
     comparison = compare_shares(
@@ -204,7 +263,7 @@ def _changes(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     return next(iter(outcomes.values())), np.asarray([answer.sitting.respondent_id for answer in answers])
 
 
-def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict) -> dict[str, Any]:
+def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict | DemonstrationVerdict) -> dict[str, Any]:
     """What the demo prints last, for programs to read."""
 
     def rounded(value: Any) -> Any:
@@ -213,6 +272,5 @@ def summary(*, seconds: float, lines: list[StageLine], verdict: DemoVerdict) -> 
     return {
         "seconds": round(seconds, 1),
         "stages": [{name: rounded(value) for name, value in line.as_json().items()} for line in lines],
-        "lift": rounded(verdict.comparison.ratio),
-        "p": None if verdict.comparison.p_one_sided is None else float(f"{verdict.comparison.p_one_sided:.6g}"),
+        **{name: value if name == "p" else rounded(value) for name, value in verdict.figures.items()},
     }

@@ -11,6 +11,8 @@ from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text,
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .constructing import as_far_as_possible
 from .data import DataConfig
+from .language_models import MOST as MOST_MODELS
+from .language_models import LanguageModelConfig, refuse_same_names
 from .panel import PanelConfig
 from .quotas import QuotaConfig, refuse_what_is_not_asked
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
@@ -105,6 +107,7 @@ class StudyConfig(Strict):
     data: DataConfig = DataConfig()
     flags: FlagsConfig = FlagsConfig()
     exclusions: ExclusionsConfig = ExclusionsConfig()
+    models: list[LanguageModelConfig] = Field(default=[], max_length=MOST_MODELS)
     texts: TextsConfig = TextsConfig()
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
@@ -204,6 +207,7 @@ class StudyConfig(Strict):
             self._rules_fit,
             self._quotas_fit,
             self._stages_follow_each_other,
+            self._models_differ,
         ):
             try:
                 rule()
@@ -315,6 +319,9 @@ class StudyConfig(Strict):
                 )
             if kind == "test_set" and stage.roles.holdout:
                 raise WrongKey(("stages", index, "roles"), "a test set is held out itself: remove holdout")
+
+    def _models_differ(self) -> None:
+        refuse_same_names(self.models)
 
     @property
     def pilots(self) -> int:

@@ -77,7 +77,7 @@ def test_the_command_of_a_study_prints_the_same_and_writes_every_table(tried: St
     assert "Weighted binary cross-entropy (lower is better), by alpha" in text and "19 (95.0 %)" in text
     assert "deployed as often as believed" in text and "Pairs that led people astray" in text
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("alignment.csv", "differences.csv", "deployment.csv", "failures.csv"),
+        *("alignment.csv", "differences.csv", "deployment.csv", "failures.csv", "fragility.csv"),
         *("alignment.svg", "alignment.json"),
     }
     with (tmp_path / "alignment.csv").open(newline="") as file:

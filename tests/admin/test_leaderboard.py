@@ -98,5 +98,5 @@ def test_a_study_that_has_trained_nothing_or_does_not_exist_is_said_plainly(
 
 def test_it_has_one_main_heading_named_regions_and_no_inline_style(judged: Study, as_researcher: Client) -> None:
     body = as_researcher.get(address(judged)).content.decode()
-    assert body.count("<h1") == 1 and 'role="region" aria-labelledby="leaderboard" tabindex="0"' in body
+    assert body.count("<h1") == 1 and 'role="group" aria-labelledby="leaderboard" tabindex="0"' in body
     assert " style=" not in body and "<style" not in body

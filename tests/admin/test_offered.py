@@ -52,7 +52,7 @@ class Offers(HTMLParser):
 def member(study: Study, role: str) -> Client:
     """Somebody whose account may do everything: only the role decides."""
     user = User.objects.create_user("somebody", is_staff=True)
-    apps = {study._meta.app_label, "belief_update", "own_answers"}
+    apps = {study._meta.app_label, "belief_update", "own_answers", "preference"}
     user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=apps))
     cast.join(user, study, role.split(" ")[0], may_spend="spend" in role)
     return client_of(user)

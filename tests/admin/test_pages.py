@@ -18,7 +18,9 @@ from django.utils import timezone
 
 from predictors.readings.reading import make_tokens
 from survey.instruments.belief_update.models import Belief, Pair
+from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
+from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.models import (
     Alert,
     Amendment,
@@ -71,7 +73,7 @@ from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
 
 FEW = 10  # queries
 # Instruments of the tests' own packages, of which no study here is.
-INSTALLED_FOR_TESTS = {"toy", "cloze", "preference"}
+INSTALLED_FOR_TESTS = {"toy"}
 NOT_READ_ONLY = {Group, User, Question, AnswerCollection}
 
 
@@ -118,9 +120,20 @@ def read_a_text(model: LanguageModel, bank: Bank) -> None:
 
 
 def answer_a_question(response: Response, item: Item, question: Question) -> None:
-    """The typed rows of the other instrument; here they may stand beside a pair's."""
+    """The typed rows of the other instruments; here they may stand beside a pair's."""
     AskedQuestion.objects.create(item=item, question=question, copy=1)
+    AskedWord.objects.create(item=item, question=question, position=1)
     OwnAnswer.objects.create(response=response, text="42", correct=False)
+    a, b = (
+        ModelAnswer.objects.get_or_create(
+            language_model=LanguageModel.objects.get_or_create(name=f"{name} {item.pk}")[0], question=question
+        )[0]
+        for name in ("starling", "thrush")
+    )
+    ReplyComparison.objects.create(item=item, question=question, a=a, b=b)
+    ReplyJudgement.objects.create(response=response, a_first=True, place=3, places={"helpful": 3})
+    JudgeVerdict.objects.create(judge=a.language_model, a=a, b=b, first="a", towards_a=1.5)
+    WrittenWord.objects.create(response=response, text="river", several=False)
 
 
 def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:

@@ -70,7 +70,10 @@ def test_the_study_page_shows_lock_term_and_amendments(open_study: Study, as_sup
     assert open_study.source_sha256 in shown and "Dec. 31, 2099" in shown and "not yet: opening" not in shown
     open_study.stored_config["data"]["retention_until"] = "2020-01-01"
     open_study.save(update_fields=["stored_config"])
-    assert "purge_identities cast removes what is left of it" in as_superuser.get(page(open_study)).content.decode()
+    assert (
+        "purge_identities --older-than 0d --study cast --yes removes what is left of it"
+        in as_superuser.get(page(open_study)).content.decode()
+    )
     open_study.stored_config["data"]["retention_until"] = None
     open_study.save(update_fields=["stored_config"])
     assert "no stage opens without it" in as_superuser.get(page(open_study)).content.decode()

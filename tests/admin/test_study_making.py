@@ -2,11 +2,12 @@
 
 import copy
 import hashlib
+import html
 import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
@@ -15,6 +16,7 @@ from survey.models import Amendment, AuditEntry, Bank, Study, StudyMembership
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.export import files
 from survey.services.stages import lifecycle
+from survey.services.studies import file_texts
 from survey.study_file.kept import forget_files
 from tests import cast
 from tests.admin.conftest import client_of
@@ -234,3 +236,44 @@ def test_a_study_whose_file_no_longer_validates_is_read_and_exported_and_opens_n
     sound = cast.study_text(texts={**cast.BASE["texts"], "languages": ["en"]}, title="Mended")
     edit(read, as_superuser, sound, read.source_sha256, amend="1", reason="for the new release")
     assert Study.objects.get(pk=study.pk).config.problems == ()
+
+
+# Every template
+
+
+def bank_file(questions: int = 600) -> SimpleUploadedFile:
+    """What a researcher would upload for a template that names a bank of their own."""
+    rows = [f"q{n},task {n % 30},How much is {n} plus {n % 7}?,{n + n % 7}" for n in range(questions)]
+    return SimpleUploadedFile("questions.csv", "\n".join(["id,source,question,answer", *rows]).encode())
+
+
+def upload_bank(client: Client, name: str) -> None:
+    page = client.post("/admin/survey/bank/add/", {"file": bank_file()}, follow=True)
+    fields = {field.html_name: field.value() or "" for field in page.context["form"]}
+    address = page.redirect_chain[-1][0]
+    stored = client.post(address, {**fields, "bank": name, "seen": page.context["proposal"].seen, "store": "1"})
+    assert stored.status_code == 302 and Bank.objects.filter(name=name).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.any_database
+def test_every_template_leads_to_an_open_stage_by_pages_alone(newcomer: Any) -> None:
+    newcomer.user_permissions.add(*Permission.objects.filter(codename__in=["recruit", "make_links"]))
+    client = client_of(newcomer)
+    says = {"lab": "make links and hand them out", "prolific": "draft a posting", "paper": "draft a posting"}
+    for one in file_texts.STARTING_FILES:
+        page = client.post(ADD, {"template": one.name})
+        text = text_of(page)
+        bank = str(file_texts.values_of(text)["bank"])
+        if not Bank.objects.filter(name=bank).exists():
+            assert f"there is no bank &#x27;{bank}&#x27;" in words(page), one.name
+            upload_bank(client, bank)
+        made = client.post(ADD, {"text": text, "create": "1"})
+        assert made.status_code == 302, f"{one.name}: {made.context['check'].findings}"
+        study = Study.objects.latest("pk")
+        opened = client.post(f"/admin/survey/study/{study.pk}/stages/1/open/", follow=True)
+        said = [str(message) for message in opened.context["messages"]]
+        assert study.stages.get(index=1).state == "open", f"{one.name}: {said}"
+        assert says.get(one.name, "give people the study's address") in html.unescape(words(client.get(made.url)))
+        entrance = Client().get(study.get_absolute_url())
+        assert entrance.status_code in (200, 403), one.name  # Links and panels let nobody in without their own.

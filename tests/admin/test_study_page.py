@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.instruments.belief_update.instrument import BeliefUpdate
-from survey.live.stage_sections import COUNTED, Mean, metric_table, sections
+from survey.live.stage_sections import COUNTED, Mean, metric_table, sections, stage_outcomes
 from survey.models import Assignment, AuditEntry, JobStep, Question, Sitting, Stage, Study
 from survey.services.base.auditing import actor_of
 from survey.services.results.export import files
@@ -76,6 +77,14 @@ def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatc
     assert [section.outcomes for section in before] == [section.outcomes for section in after]
     assert any("belief_update_belief" in query["sql"] for query in first)
     assert not any("belief_update_belief" in query["sql"] for query in second)
+
+
+def test_one_statement_gives_the_outcomes_that_the_answers_themselves_give(study: Study, monkeypatch: Any) -> None:
+    by_statement = stage_outcomes(study, list(study.stages.all()))
+    monkeypatch.setattr(BeliefUpdate, "first_outcome", lambda *_given: None)
+    cache.clear()
+    assert stage_outcomes(study, list(study.stages.all())) == by_statement
+    assert {outcomes.name for outcomes in by_statement.values()} == {"changed"}
 
 
 @pytest.mark.django_db

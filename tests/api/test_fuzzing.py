@@ -35,6 +35,7 @@ RESEARCHERS = {
     *("jobs", "job_kinds", "job", "job_file", "readings"),
 }
 RUNNERS = {"stage_move", "stage_action", "study_create", "postings", "job_ask", "job_cancel", "report_files"}
+RUNNERS |= {"receivers", "receiver", "receiver_add", "receiver_switch", "receiver_remove", "receiver_test"}
 ANYBODY = {"index"}
 ANSWERED_AT = ("checks", "item", "form")
 
@@ -73,6 +74,8 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
             named = {"name": "budget"} if "name" in case.path_parameters else {}
             if "index" in case.path_parameters:
                 named["index"] = next(indices)
+            if "receiver" in case.path_parameters:
+                named["receiver"] = 1
             if "action" in case.path_parameters:
                 named["action"] = next(actions)
             case.path_parameters = {"slug": "cast", **named}

@@ -10,8 +10,10 @@ from django.test import Client
 
 from survey.api import urls
 from survey.instruments.belief_update.reports.reasons import reasons_of
-from survey.models import ApiToken, Sitting
+from survey.models import ApiToken, Receiver, Sitting
+from survey.operation import deliveries, receivers
 from survey.services.base import jobs
+from survey.services.results import weights
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
@@ -19,8 +21,15 @@ from tests.survey.instruments import test_reasons
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
-# Of a whole file the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
-MOST = {"GET": 10, "POST": 8, "POST report-files": 25, "POST stage-action": 12, "GET answers-csv": 14}
+# Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+MOST = {
+    "GET": 10,
+    "POST": 8,
+    "POST report-files": 25,
+    "POST stage-action": 12,
+    "GET answers": 14,
+    "GET answers-csv": 14,
+}
 
 
 def reader() -> Client:
@@ -66,7 +75,11 @@ def right_options() -> dict[str, int]:
     return {check.name: check.order.index(0) + 1 for check in questions}
 
 
-def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: QueryCounts) -> None:
+def test_every_endpoint_takes_as_many_statements_as_are_committed(
+    query_counts: QueryCounts, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.HUNCH_WEBHOOKS_INSIDE = True
+    monkeypatch.setattr(weights, "_KNOWN", {})  # Nobody has read a page of these answers before.
     study = cast.open_study()
     count, anybody, researcher = query_counts.count, Client(), reader()
     anybody.get("/api/v1/studies/cast/")  # Once, so that this process keeps the study's file.
@@ -116,6 +129,14 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(query_counts: 
     runner = Client(headers={"Authorization": f"Token {runner_token()}"})
     runner.get("/api/v1/studies/")  # The token's time of use is written once a minute.
     count("GET postings", partial(runner.get, "/api/v1/studies/cast/postings/"))
+    made, _secret = receivers.add(
+        study, kind=Receiver.Kind.WEBHOOK, address="http://127.0.0.1:9/", causes=[receivers.OFFERED[0].value]
+    )
+    deliveries.send_test(made)
+    place = f"/api/v1/studies/cast/receivers/{made.pk}/"
+    count("GET receivers", partial(runner.get, "/api/v1/studies/cast/receivers/"))
+    count("GET receiver", partial(runner.get, place))
+    count("POST receiver-test", partial(runner.post, f"{place}test/", content_type="application/json"))
     pause = partial(runner.post, "/api/v1/studies/cast/stages/1/pause/", content_type="application/json")
     response = query_counts.count("POST stage-action", pause)
     assert (response.status_code, response.json()["state"]) == (200, "paused")

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.api import researchers
-from survey.models import ApiToken, AuditEntry, Study
+from survey.models import ApiToken, Assignment, AuditEntry, Study
 from survey.services.base.auditing import actor_of
 from survey.services.results.export import files, reading
 from tests import cast
@@ -111,7 +111,7 @@ def test_a_client_that_asks_for_csv_gets_it_and_errors_as_json(reader: Client, s
 def test_json_pages_follow_one_another_to_the_end(
     reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 5)
+    monkeypatch.setattr(reading, "PAGE", 5)
     rows: list[dict[str, Any]] = []
     address: str | None = "/api/v1/studies/cast/answers/"
     pages = 0
@@ -128,7 +128,21 @@ def test_json_pages_follow_one_another_to_the_end(
     assert [row["evidence_text"] or "" for row in rows if row["evidence_text"]] == [
         line["evidence_text"] for line in lines if line["evidence_text"]
     ]
-    assert [*rows[0], "weight"] == list(lines[0])  # The weight is over all answers of one moment.
+    assert list(rows[0]) == list(lines[0])
+
+
+def test_json_pages_hold_the_weights_of_the_file(reader: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE", 5)
+    stage = cast.full_of_answers(cast.open_stage("full"))
+    cast.join_all(User.objects.get(username="reader"))
+    page = reader.get("/api/v1/studies/full/answers/").json()
+    second = reader.get(page["next"]).json()
+    found = [row["weight"] for row in page["results"] + second["results"]]
+    lines = csv.DictReader(StringIO("".join(files.answers_csv(stage.study)), newline=""))
+    assert [str(weight) for weight in found] == [line["weight"] for line in lines][:10] and len(found) == 10
+    # An answer that no longer counts changes all weights: none is taken from the page before.
+    Assignment.objects.filter(slot__stage=stage, slot__number__lte=3).update(state="late")
+    assert [row["weight"] for row in reader.get("/api/v1/studies/full/answers/").json()["results"]][:3] == [None] * 3
 
 
 def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
@@ -139,7 +153,7 @@ def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
 def test_answers_under_a_condition_can_be_asked_for_page_by_page(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 2)
+    monkeypatch.setattr(reading, "PAGE", 2)
     study = cast.open_study(conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}])
     cast.walk(cast.begin(study))
     cast.walk(cast.begin(study))
@@ -181,7 +195,7 @@ def test_no_page_of_answers_is_read_without_a_first_one(
     reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address of a page further on comes from the page before. Each page is in the audit."""
-    monkeypatch.setattr(reading, "CHUNK", 4)
+    monkeypatch.setattr(reading, "PAGE", 4)
     assert reader.get("/api/v1/studies/cast/answers/?cursor=1-0").status_code == 400
     assert not AuditEntry.objects.filter(action="export_answers").exists()
     following = reader.get("/api/v1/studies/cast/answers/").json()["next"]

@@ -39,7 +39,7 @@ pages = [f"{model._meta.app_label}.{model.__name__}" for model in admin.site._re
 migrated = [app for app, _name in MigrationLoader(None).graph.leaf_nodes()]
 print(json.dumps([instruments.names(), said, pages, migrated]))
 """
-BUILT_IN = ["belief_update", "own_answers"]
+BUILT_IN = ["belief_update", "cloze", "own_answers", "preference"]
 APPS = """
 from survey.contracts.apps import InstrumentApp
 
@@ -244,18 +244,19 @@ def test_a_name_that_is_taken_stays_with_who_has_it(with_broken_ones: Any) -> No
 
 
 def test_a_broken_copy_of_a_working_package_leaves_its_neighbours_running(tmp_path: Path) -> None:
-    """As after an update that went wrong: the toy cannot be imported any more, and the cloze beside it goes on."""
-    for name in ("toy_instrument", "cloze"):
-        (source,) = (path for path in (packages.HERE / name / "src").iterdir() if path.name != "__pycache__")
-        shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-        packages.write_metadata(packages.HERE / name, tmp_path)
+    """As after an update that went wrong: the toy cannot be imported any more, and its neighbour goes on."""
+    name = "toy_instrument"
+    (source,) = (path for path in (packages.HERE / name / "src").iterdir() if path.name != "__pycache__")
+    shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    packages.write_metadata(packages.HERE / name, tmp_path)
+    brought(tmp_path, "neighbour", instrument=WORKING)
     whole = started(tmp_path)
-    assert whole.known == sorted([*BUILT_IN, "cloze", "toy"]) and "cannot be used" not in whole.logged
+    assert whole.known == sorted([*BUILT_IN, "neighbour", "toy"]) and "cannot be used" not in whole.logged
     with (tmp_path / "toy_instrument" / "priority.py").open("a") as file:
         file.write("\n\n1 / 0\n")
-    broken = started(tmp_path, "toy", "cloze")
+    broken = started(tmp_path, "toy", "neighbour")
     said = broken.said
-    assert broken.known == sorted([*BUILT_IN, "cloze"]) and list(said) == ["toy"]
+    assert broken.known == sorted([*BUILT_IN, "neighbour"]) and list(said) == ["toy"]
     assert said["toy"].startswith("the instrument 'toy' cannot be used: ") and "division by zero" in said["toy"]
     (line,) = [line for line in broken.logged.splitlines() if "cannot be used" in line]
     assert "WARNING" in line and "the instrument toy cannot be used: ZeroDivisionError" in line

@@ -55,7 +55,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.any_database]
 FILE = Path(__file__).with_name("authorization.json")
 MISSING, MISSING_SLUG = str(10**9), "no-such-study"
 # Other people's packages are installed for the tests alone.
-NOT_OURS = re.compile(r"admin/(toy|cloze|preference)\w*/")
+NOT_OURS = re.compile(r"admin/toy\w*/")
 MODEL_OF_ADMIN = re.compile(r"admin/(?P<app>[a-z_]+)/(?P<model>[a-z]+)/")
 # One for all: making one takes longer than most requests.
 CLIENT = Client(raise_request_exception=False)
@@ -180,7 +180,7 @@ def account(name: str, *, permissions: bool = True, **flags: bool) -> User:
     return user
 
 
-OURS = ("survey", "belief_update", "own_answers")
+OURS = ("survey", "belief_update", "own_answers", "cloze", "preference")
 
 
 def logged_in(user: User) -> Visitor:

@@ -13,7 +13,14 @@ from tests import cast
 from tests.frontend.pages import arrive, go_to, read
 
 ROOT = Path(__file__).parents[2]
-APPS = ("frontend", "survey/instruments/belief_update", "survey/instruments/own_answers", "survey")
+APPS = (
+    "frontend",
+    "survey/instruments/belief_update",
+    "survey/instruments/own_answers",
+    "survey/instruments/preference",
+    "survey/instruments/cloze",
+    "survey",
+)
 # The admin and the commands are in English only.
 NOT_SHOWN = ("survey/admin/", "survey/management/", "survey/templates/")
 CALLS = {"_", "gettext", "gettext_lazy", "ngettext"}

@@ -44,6 +44,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "reasons": {"instrument": {"kind": "belief_update", "options": {"explanation": "all", "own_answer": True}}},
     "languages": {"texts": LANGUAGES, "blocks": IN_TWO, "title": {"en": "A study", "de": "Eine Studie"}},
     "score": {"instrument": OWN},
+    "cloze": {"instrument": {"kind": "cloze"}},
 }
 
 
@@ -63,6 +64,8 @@ def answers(page: Page) -> dict[str, Any]:
     given = fields_for(page) if page.main["data-kind"] == "item" else dict(page.hidden)
     if page.form.get("data-screen") in ("answer", "own_answer"):
         given |= {"answer": "A", "confidence": "50", "value": ""}
+    if page.form.get("data-screen") == "word":
+        given |= {"word": "somewhere"}
     return {**given, "explanation": "So it seemed."}
 
 

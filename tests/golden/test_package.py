@@ -9,10 +9,15 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
+import yaml
+from django.db import connection
 
 from survey.contracts.reports import Given
 from survey.exceptions import HunchError
@@ -20,7 +25,8 @@ from survey.models import FormAnswer, Respondent, Study
 from survey.services.base import job_kinds
 from survey.services.base.job_kinds import Work
 from survey.services.results import estimating
-from survey.services.results.package import coarsening
+from survey.services.results.package import coarsening, hugging_face
+from tests.golden import psych_ds
 from tests.golden.test_golden import golden, loaded, study_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -28,10 +34,6 @@ __all__ = ["golden", "loaded"]
 
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
-# The rules of Psych-DS 0.4 for names and for the description. Its validator is a program for Node that no package of
-# ours brings, so the rules are written out here; `psychds-validator` runs too where it is found.
-DATA_FILE = re.compile(r"data/([a-z]+-[A-Za-z0-9]+_)+data\.csv")
-REQUIRED = ("@context", "@type", "name", "description", "variableMeasured")
 TIME_OF_DAY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
@@ -78,9 +80,12 @@ def test_the_program_notices_a_changed_answer(golden: None, tmp_path: Path) -> N
     path.write_text("\n".join([text[0], ",".join(cells), *text[2:]]) + "\n", encoding="utf-8")
     run = subprocess.run([sys.executable, str(package / "analysis.py")], capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "DIFFERS" in run.stdout
+    if shutil.which("Rscript"):
+        run = subprocess.run(["Rscript", str(package / "analysis.R")], capture_output=True, text=True, check=False)
+        assert run.returncode == 1 and "DIFFERS" in run.stdout
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="Not tested: analysis.R, since R is not installed")
 @pytest.mark.parametrize("slug", SLUGS)
 def test_r_redoes_the_main_table(golden: None, slug: str, tmp_path: Path) -> None:
     package = built(study_of(slug), tmp_path / "made", audience="public")
@@ -108,28 +113,72 @@ def test_croissant_is_valid_and_gives_every_record(golden: None, slug: str, audi
 @pytest.mark.parametrize("slug", SLUGS)
 def test_it_follows_the_rules_of_psych_ds(golden: None, slug: str, audience: str, tmp_path: Path) -> None:
     package = built(study_of(slug), tmp_path / "made", audience=audience)
-    described = json.loads((package / "dataset_description.json").read_text(encoding="utf-8"))
-    assert all(described.get(name) for name in REQUIRED)
-    assert described["@type"] == "Dataset" and described["@context"] in ("https://schema.org/", "http://schema.org/")
-    variables = {one["name"] for one in described["variableMeasured"]}
-    files = [path.relative_to(package).as_posix() for path in (package / "data").iterdir()]
-    assert files and all(DATA_FILE.fullmatch(name) for name in files)
-    for name in files:
-        with (package / name).open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-        assert len(set(header)) == len(header) and all(header) and set(header) <= variables, name
-        assert all(len(row) == len(header) for row in rows), name
+    assert psych_ds.errors_of(package) == set()
     assert (package / "README.md").is_file() and (package / "CHANGES.md").is_file()
     if (program := shutil.which("psychds-validator")) is not None:
         run = subprocess.run([program, str(package)], capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout
 
 
+def test_what_breaks_the_rules_of_psych_ds_is_found(golden: None, tmp_path: Path) -> None:
+    package = built(study_of("answers"), tmp_path / "made", audience="public")
+    (table,) = (package / "data").glob("*-answers_data.csv")
+    description = package / "dataset_description.json"
+    text, told = table.read_text(encoding="utf-8"), json.loads(description.read_text(encoding="utf-8"))
+    header, rest = text.split("\n", 1)
+
+    def found(columns: str = header, rows: str = rest, **changed: Any) -> set[str]:
+        table.write_text(f"{columns}\n{rows}", encoding="utf-8")
+        left = {name: value for name, value in {**told, **changed}.items() if value is not None}
+        description.write_text(json.dumps(left), encoding="utf-8")
+        return psych_ds.errors_of(package)
+
+    assert found() == set()
+    both = {"CSV_COLUMN_MISSING_FROM_METADATA", "VARIABLE_MISSING_FROM_CSV_COLUMNS"}
+    assert found(columns=header.replace("item", "other")) >= {"CSV_COLUMN_MISSING_FROM_METADATA"}
+    assert found(variableMeasured=[{"name": "nothing"}]) == both
+    assert found(columns=header.replace("stage,", "study,")) == {"CSV_HEADER_REPEATED"}
+    assert found(rows=f"one cell\n{rest}") == {"CSV_HEADER_LENGTH_MISMATCH"}
+    assert found(name="") == {"JSON_KEY_REQUIRED"}
+    assert found(**{"@type": None}) == {"MISSING_DATASET_TYPE"}
+    assert found(**{"@type": "Thing"}) == found(**{"@context": "https://elsewhere/"}) == {"INCORRECT_DATASET_TYPE"}
+    assert found() == set()
+    description.write_text("{", encoding="utf-8")
+    assert psych_ds.errors_of(package) == {"INVALID_JSON_FORMATTING"}
+    description.write_bytes(b'{"name": "\xff"}')
+    assert psych_ds.errors_of(package) == {"JSON_ENCODING_ERROR"}
+    description.unlink()
+    table.rename(table.with_name("Study-1_data.csv"))
+    (package / "data/stage-1_data.xlsx").write_bytes(b"")
+    assert psych_ds.errors_of(package) == {
+        *("MISSING_DATASET_DESCRIPTION", "FILENAME_KEYWORD_FORMATTING_ERROR", "EXTENSION_MISMATCH")
+    }
+    shutil.rmtree(package / "data")
+    assert {"MISSING_DATA_DIRECTORY", "MISSING_DATAFILE"} <= psych_ds.errors_of(package)
+
+
+@contextmanager
+def rows_in_another_order() -> Iterator[None]:
+    """Where a statement names none. PostgreSQL does so by itself once tables have grown."""
+    if connection.vendor == "sqlite":
+        before, after = ["PRAGMA reverse_unordered_selects = ON"], ["PRAGMA reverse_unordered_selects = OFF"]
+    else:
+        ways = [f"enable_{way}" for way in ("nestloop", "indexscan", "bitmapscan", "indexonlyscan", "sort")]
+        before, after = [f"SET {way} = off" for way in ways], [f"RESET {way}" for way in ways]
+    with connection.cursor() as cursor:
+        for statement in before:
+            cursor.execute(statement)
+        yield
+        for statement in after:
+            cursor.execute(statement)
+
+
 @pytest.mark.parametrize("audience", AUDIENCES)
 def test_it_has_the_same_bytes_when_it_is_built_again(golden: None, audience: str, tmp_path: Path) -> None:
     made = []
-    for name in ("first", "second"):
-        built(study_of("beliefs"), tmp_path / name, audience=audience)
+    for name, order in (("first", nullcontext()), ("second", rows_in_another_order())):
+        with order:
+            built(study_of("beliefs"), tmp_path / name, audience=audience)
         (path,) = (tmp_path / name).glob("*.zip")
         made.append(path.read_bytes())
     assert made[0] == made[1]
@@ -210,3 +259,100 @@ def test_the_description_names_licence_and_doi(golden: None, tmp_path: Path) -> 
     assert (described["license"], described["identifier"]) == ("CC0-1.0", "https://doi.org/10.5281/zenodo.7")
     assert [one["name"] for one in described["creator"]] == ["A", "B"]
     assert io.StringIO((package / "CHANGES.md").read_text(encoding="utf-8")).readline() == "# Changes\n"
+
+
+def crate_problems(package: Path) -> list[str]:
+    """What RO-Crate 1.1 says that a crate must have, and each file with its size and hash."""
+    crate = json.loads((package / "ro-crate-metadata.json").read_text(encoding="utf-8"))
+    entities = {one["@id"]: one for one in crate["@graph"]}
+    about, root = entities["ro-crate-metadata.json"], entities["./"]
+    found = []
+    if crate["@context"] != "https://w3id.org/ro/crate/1.1/context" or len(entities) != len(crate["@graph"]):
+        found.append("context, or two entities of one id")
+    if about["@type"] != "CreativeWork" or about["about"] != {"@id": "./"}:
+        found.append("descriptor")
+    if root["@type"] != "Dataset" or not all(root.get(name) for name in ("name", "description", "license")):
+        found.append("root")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", root["datePublished"]):
+        found.append("datePublished")
+    if isinstance(root["license"], dict) and not {"name", "description"} <= set(entities[root["license"]["@id"]]):
+        found.append("license")
+    found += [one["@id"] for one in root.get("author", ()) if entities[one["@id"]]["@type"] != "Person"]
+    parts = {one["@id"] for one in root["hasPart"]}
+    there = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+    found += sorted(parts ^ (there - {"ro-crate-metadata.json", "SHA256SUMS"}))
+    for name in parts & there:
+        content, entity = (package / name).read_bytes(), entities[name]
+        said = (entity["@type"], int(entity["contentSize"]), entity["sha256"])
+        if said != ("File", len(content), hashlib.sha256(content).hexdigest()):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("layout", ["psych-ds", "hugging-face"])
+@pytest.mark.parametrize("slug", SLUGS)
+def test_ro_crate_names_every_file(golden: None, slug: str, layout: str, tmp_path: Path) -> None:
+    given = {"author": ["Ada", "Ben"], "licence": "https://creativecommons.org/licenses/by/4.0/"}
+    assert crate_problems(built(study_of(slug), tmp_path / "with", layout=layout, **given)) == []
+    package = built(study_of(slug), tmp_path / "without", layout=layout)
+    assert crate_problems(package) == []
+    (package / "codebook.md").write_text("changed", encoding="utf-8")
+    assert crate_problems(package) == ["codebook.md"]
+
+
+@pytest.mark.parametrize("audience", AUDIENCES)
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_folder_for_the_hub_has_a_card_over_its_tables(
+    golden: None, slug: str, audience: str, tmp_path: Path
+) -> None:
+    """The rules of the Hub's page on manual configuration and of its list of a card's fields."""
+    licence = "https://creativecommons.org/licenses/by/4.0/"
+    package = built(study_of(slug), tmp_path / "made", audience=audience, layout="hugging-face", licence=licence)
+    text = (package / "README.md").read_text(encoding="utf-8")
+    empty, head, body = text.split("---\n", 2)
+    card = yaml.safe_load(head)
+    assert empty == "" and body.startswith("\n# ") and card["license"] == "cc-by-4.0" and card["pretty_name"]
+    assert card["language"] and all(re.fullmatch("[a-z]{2,3}", one) for one in card["language"])
+    assert [one["config_name"] for one in card["configs"] if one.get("default")] == ["answers"]
+    names = [one["config_name"] for one in card["configs"]]
+    assert len(set(names)) == len(names) and all(re.fullmatch(r"\w+", name) for name in names)
+    paths = set()
+    csvs = tables_of(built(study_of(slug), tmp_path / "csv", audience=audience))
+    for one in card["configs"]:
+        ((split, path),) = [(file["split"], file["path"]) for file in one["data_files"]]
+        assert split == "train"
+        paths.add(path)
+        rows = pyarrow.parquet.read_table(package / path)
+        assert rows.num_rows == len(csvs[one["config_name"].replace("_", "")]) > 0, path
+        assert rows.column_names == list(csvs[one["config_name"].replace("_", "")][0])
+    longest = max(len(rows) for rows in csvs.values())
+    assert card["size_categories"] == ["n<1K" if longest < 1000 else "1K<n<10K"]
+    assert paths == {path.relative_to(package).as_posix() for path in (package / "data").iterdir()}
+
+
+def test_a_folder_for_the_hub_has_the_same_bytes_when_it_is_built_again(golden: None, tmp_path: Path) -> None:
+    made = []
+    for name in ("first", "second"):
+        built(study_of("beliefs"), tmp_path / name, layout="hugging-face")
+        (path,) = (tmp_path / name).glob("*.zip")
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("", {"license": "unknown"}),
+        ("http://www.creativecommons.org/licenses/by-nc/4.0/deed.de", {"license": "cc-by-nc-4.0"}),
+        (
+            "https://example.org/terms",
+            {"license": "other", "license_name": "see-link", "license_link": "https://example.org/terms"},
+        ),
+        ("Ask us", {"license": "other", "license_name": "Ask us"}),
+    ],
+)
+def test_licences_have_the_names_of_the_hub(given: str, found: dict[str, str]) -> None:
+    head = hugging_face.card_head({"name": "x", "license": given, "keywords": []}, {"answers": ("a", 5000)}, ["en"])
+    card = yaml.safe_load(head.split("---\n")[1])
+    assert {name: value for name, value in card.items() if name.startswith("license")} == found
+    assert card["size_categories"] == ["1K<n<10K"]

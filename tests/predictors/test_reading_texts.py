@@ -285,3 +285,25 @@ def test_a_server_that_stops_in_the_middle_leaves_whole_readings_and_names_the_t
     with pytest.raises(EndpointError, match=r"text b: .*out of memory"):
         came.extend(reader_of(endpoint, concurrency=1).each([Text("a", "one two"), Text("b", "three")]))
     assert [number for number, _reading in came] == [0]
+
+
+@pytest.mark.torch
+def test_it_says_how_likely_a_new_word_begins(llama):
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from predictors.readings.causal import CausalReader
+
+    texts = [Text("one", "So the answer is no."), Text("two", "the same words")]
+    found = read(CausalReader(str(llama)), texts, detail=Detail(top=3, boundary=True))
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(llama), byte_tokenizer()
+    # Byte-level tokens write the space before a word as this letter.
+    begins = [place for token, place in tokenizer.get_vocab().items() if token.startswith("Ġ")]
+    for text, reading in zip(texts, found, strict=True):
+        ids = tokenizer.encode(text.text).ids
+        with torch.inference_mode():
+            chances = model(torch.tensor([ids])).logits[0].softmax(-1)
+        expected = chances[: len(ids) - 1, begins].sum(-1).log().numpy()
+        assert reading.distributions.boundary == pytest.approx(expected, abs=1e-4)
+        assert len(reading.distributions.boundary) == len(reading.tokens)
+    assert read(CausalReader(str(llama)), texts, detail=Detail(top=3))[0].distributions.boundary is None

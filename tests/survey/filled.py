@@ -1,12 +1,13 @@
 """Stages full of answers, written as rows, with beliefs that depend on person, outcome and task."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief
-from survey.models import Assignment, Response, Stage, Study
+from survey.models import Assignment, Respondent, Response, Sitting, Stage, Study
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.kept import kept
@@ -14,8 +15,9 @@ from tests.kept import kept
 NO_ROLES: dict[str, Any] = {"roles": {"holdout": 0, "controls": 0}}
 
 
-def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stage:
-    """Fill an open stage: every booklet is taken by a person of its own, who answers all of it.
+def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0, people: int | None = None) -> Stage:
+    """Fill an open stage: every booklet is taken by a person of its own, who answers all of it. With `people` so many
+    people share all booklets, and the others go.
 
     Of all slots the first `lose` (in an order drawn by the seed) get no answer and the `late` next ones a late one.
     """
@@ -25,12 +27,20 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stag
     order = rng.permutation(len(slots)).tolist()
     lost, tardy = set(order[:lose]), set(order[lose : lose + late])
     of_booklet = cast.seated(stage)
+    if people is not None:
+        staying = list(of_booklet.values())[:people]
+        gone = Sitting.objects.filter(stage=stage).exclude(pk__in=[one.pk for one in staying])
+        people_gone = list(gone.values_list("respondent", flat=True))
+        gone.delete()
+        Respondent.objects.filter(pk__in=people_gone).delete()
+        of_booklet = {booklet: staying[place % people] for place, booklet in enumerate(of_booklet)}
+    answered: Counter[int] = Counter()
     willing = {sitting.pk: rng.normal(0, 0.2) for sitting in of_booklet.values()}
     given = Assignment.objects.bulk_create(
         Assignment(
             sitting=of_booklet[slot.booklet_id],
             slot=slot,
-            position=slot.position,
+            position=slot.position if people is None else _next(answered, of_booklet[slot.booklet_id].pk),
             state="late" if place in tardy else "counted",
             assigned_at=now,
             completed_at=now,
@@ -63,12 +73,19 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0) -> Stag
     return stage
 
 
+def _next(answered: Counter[int], sitting: int) -> int:
+    answered[sitting] += 1
+    return answered[sitting]
+
+
 @kept
-def run_study(slug: str = "small", *, seed: int = 1, lose: int = 0, late: int = 0, **overrides: Any) -> Study:
+def run_study(
+    slug: str = "small", *, seed: int = 1, lose: int = 0, late: int = 0, people: int | None = None, **overrides: Any
+) -> Study:
     """A study all of whose stages were answered and closed, with what follows from closing done in this process."""
     study = cast.small_study(slug, **overrides)
     for stage in study.stages.select_related("study__bank").order_by("index"):
         lifecycle.open_stage(stage)
-        answer(stage, seed=seed + stage.index, lose=lose, late=late)
+        answer(stage, seed=seed + stage.index, lose=lose, late=late, people=people)
         jobs.run_inline(lifecycle.close_stage(stage))
     return study

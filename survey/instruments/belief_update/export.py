@@ -82,6 +82,7 @@ COLUMNS = (
     ),
 )
 
+PAPER_FILE = "belief_changes.csv"
 PAPER_COLUMNS = (
     Column("q1", "text", "The evidence question."),
     Column("q2", "text", "The target question."),
@@ -169,7 +170,7 @@ def _paper_rows(assignments: "Iterable[Assignment]", threshold: int) -> Iterable
 
 
 def paper_file(assignments: "Iterable[Assignment]", threshold: int) -> ExtraFile:
-    return ExtraFile("belief_changes.csv", PAPER_COLUMNS, _paper_rows(assignments, threshold))
+    return ExtraFile(PAPER_FILE, PAPER_COLUMNS, _paper_rows(assignments, threshold))
 
 
 def in_words(response: "Response") -> str:

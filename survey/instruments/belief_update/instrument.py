@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
-from survey.contracts.instruments import CONTRACT, Candidates, Instrument, PoolOutlook
+from survey.contracts.instruments import CONTRACT, Candidates, Demonstration, Instrument, OutcomeRow, PoolOutlook
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
@@ -21,11 +21,13 @@ from survey.study_file import Note
 
 from . import export, label_reading, labels, people, real_evidence, screens, variants
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
+from .expecting import BeliefExpecting
 from .labels import beliefs_of
 from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
+from .quick_export import BeliefQuickExport
 from .screens import PRIOR
 
 QUESTIONS = ("target", "evidence")
@@ -100,6 +102,7 @@ class BeliefUpdate(Instrument):
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     signals = BeliefSignals()
+    demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank")
 
     @cached_property
     def pairing(self) -> BeliefPairs:
@@ -120,6 +123,15 @@ class BeliefUpdate(Instrument):
     @cached_property
     def estimates(self) -> BeliefEstimates:
         return BeliefEstimates(None if self._study is None else self.options, self.pairing)
+
+    @cached_property
+    def expectations(self) -> BeliefExpecting:
+        threshold, only = (0, "") if self._study is None else (self.options.threshold, self.evidence_model)
+        return BeliefExpecting(self._study, threshold=threshold, only=only)
+
+    @cached_property
+    def quick_export(self) -> BeliefQuickExport | None:
+        return None if self._study is None else BeliefQuickExport(self)
 
     @cached_property
     def real(self) -> real_evidence.RealOutcomes | None:
@@ -293,8 +305,8 @@ class BeliefUpdate(Instrument):
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
 
-    def read_outcomes(self, answers: Sequence[Assignment]) -> None:
-        label_reading.read_beliefs(answers)
+    def first_outcome(self, answers: QuerySet[Assignment]) -> tuple[str, Iterable[OutcomeRow]]:
+        return "changed", label_reading.changes(answers, threshold=self.options.threshold)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         return (export.paper_file(assignments, self.options.threshold),)

@@ -1,7 +1,10 @@
 """What labels read of many answers, with few objects: a large study would spend most of an estimate on making them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from django.db.models import Max, Q, QuerySet
+
+from survey.contracts.instruments import OutcomeRow
 from survey.models import Assignment, Item, Question
 
 from .labels import KNOWN, Beliefs
@@ -47,3 +50,15 @@ def read_beliefs(answers: Sequence[Assignment]) -> None:
         for one in part:
             found = values[one.pk]
             one.__dict__[KNOWN] = Beliefs(prior=found.get("prior"), posterior=found.get("posterior"))
+
+
+def changes(answers: QuerySet[Assignment], *, threshold: int) -> Iterator[OutcomeRow]:
+    """1 for each answer whose belief changed by more than the threshold, and 0 for the others, in one statement."""
+
+    def stated(kind: Belief.Kind) -> Max:
+        return Max("responses__belief__value", filter=Q(responses__belief__kind=kind))
+
+    rows = answers.order_by().values_list("pk", "slot__stage", "slot__stratum")
+    both = rows.annotate(prior=stated(Belief.Kind.PRIOR), posterior=stated(Belief.Kind.POSTERIOR))
+    for _answer, stage, stratum, prior, posterior in both.iterator(chunk_size=AT_ONCE):
+        yield OutcomeRow(stage, stratum, float(bool(Beliefs(prior, posterior).changed(threshold))))

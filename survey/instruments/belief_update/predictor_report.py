@@ -14,6 +14,7 @@ from predictors.datasets import PairTable
 from predictors.evaluation import METRICS
 from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation.intervals import Interval, PartMetricsWithIntervals
+from predictors.evaluation.scoring import in_bits
 from survey.console.text_tables import decimal, table
 
 from .figures import predictors as figures
@@ -36,6 +37,8 @@ def sections(
     yield table_1(found["metrics"], list(failures or ()))
     for reason in (failures or {}).values():
         yield f"not measured: {reason}"
+    yield "\nThe same log scores in bits (nats / ln 2; a coin toss has 1)"
+    yield _bits_table(found["metrics"])
     if found["differences"]:
         yield f"\nDifference from {found['reference']}, on the same resamples (NLL: negative is better)"
         yield _differences(found)
@@ -68,6 +71,16 @@ def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[s
     return table(header, rows)
 
 
+def _bits(one: PartMetricsWithIntervals) -> dict[str, float | None]:
+    """The log score of each part in bits."""
+    return {part: None if one["nll"][part] is None else in_bits(one["nll"][part] or 0.0) for part in PARTS}
+
+
+def _bits_table(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
+    header = ["predictor", *(f"bits{part}" for part in ("", " correct", " incorrect"))]
+    return table(header, [[name, *(decimal(bits, 3) for bits in _bits(one).values())] for name, one in metrics.items()])
+
+
 def writers_of(
     found: PredictorComparison,
     test: PairTable,
@@ -87,6 +100,7 @@ def writers_of(
         "differences": found["differences"],
         "question_disjoint": found["question_disjoint"],
         "counts": found.get("counts"),
+        "bits": {name: _bits(one) for name, one in found["metrics"].items()},
         "calibration": {name: one["calibration"] for name, one in curves.items()},
         "rank_curve": {name: one["rank"] for name, one in curves.items()},
     }

@@ -34,12 +34,11 @@ def of_assignment(
         name: what the study calls whoever answers, if it does, in the language of the sitting.
     """
     sitting, seed = assignment.sitting, assignment.slot.stage.seed
-    drawn = derive(seed, "explanation", sitting.public_id.hex, assignment.position)
     return Setting(
         options=_framed(options, levels),
         order=order_of(sitting, seed=seed),
         language=sitting.language,
-        explained=drawn < options.explanation_share * SEEDS,
+        explained=is_explained(sitting.public_id.hex, assignment.position, seed=seed, share=options.explanation_share),
         name=name,
     )
 
@@ -57,8 +56,18 @@ def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
 
 def order_of(sitting: "Sitting", *, seed: int) -> tuple[str, ...]:
     """The order of the directions, drawn once per sitting: most people take the first direction that fits."""
-    reversed_ = derive(seed, "directions", sitting.public_id.hex) % 2
+    return order_by_id(sitting.public_id.hex, seed=seed)
+
+
+def order_by_id(sitting: str, *, seed: int) -> tuple[str, ...]:
+    """The same, by the sitting's public id."""
+    reversed_ = derive(seed, "directions", sitting) % 2
     return DIRECTIONS[::-1] if reversed_ else DIRECTIONS
+
+
+def is_explained(sitting: str, position: int, *, seed: int, share: float) -> bool:
+    """Whether reasons are asked for at the item at this position of a sitting (by its public id)."""
+    return share > 0 and derive(seed, "explanation", sitting, position) < share * SEEDS
 
 
 def _framed(options: BeliefUpdateOptions, levels: Mapping[str, str]) -> BeliefUpdateOptions:

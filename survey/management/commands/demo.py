@@ -11,16 +11,19 @@ from django.db import connection
 from django.urls import reverse
 
 from survey.console.progress_bars import bar, wait_for_pipeline
+from survey.contracts.instruments import DemonstrationVerdict
 from survey.exceptions import HunchError
 from survey.models import ApiToken, JobStep, Stage
 from survey.process_manager import ProcessManager, ProcessManagerError
-from survey.services.banks.importing import load_starter_bank
 from survey.services.base import first_account
 from survey.services.stages import lifecycle
 from survey.simulator import Crowd
 from survey.simulator.demonstration import (
+    INSTRUMENT,
     DemoVerdict,
     create_demo_study,
+    demonstration_of,
+    load_bank,
     make_researcher,
     stage_lines,
     stage_table,
@@ -36,6 +39,9 @@ class Command(BaseCommand):
     requires_system_checks: Any = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--instrument", default=INSTRUMENT, metavar="NAME", help=f"whose demonstration; default: {INSTRUMENT}"
+        )
         parser.add_argument("--exit", action="store_true", help="end after the table; the last line is one JSON object")
         parser.add_argument(
             "--null", action="store_true", help="simulated changes do not depend on the pair, so no lift should appear"
@@ -49,7 +55,15 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=settings.HUNCH_PORT)
 
     def handle(
-        self, *args: Any, exit: bool, null: bool, respondents: int | None, seed: int | None, port: int, **options: Any
+        self,
+        *args: Any,
+        instrument: str,
+        exit: bool,
+        null: bool,
+        respondents: int | None,
+        seed: int | None,
+        port: int,
+        **options: Any,
     ) -> None:
         if settings.IN_PRODUCTION:
             raise CommandError("the demo makes up respondents and is for one machine; unset HUNCH_ENV to run it")
@@ -57,7 +71,8 @@ class Command(BaseCommand):
             raise CommandError("--respondents: at least 2 are needed to compare stages")
         started = time.monotonic()
         try:
-            self._prepare(seed=seed, respondents=respondents)
+            demonstration_of(instrument)
+            self._prepare(instrument=instrument, seed=seed, respondents=respondents)
             with ProcessManager(port=port, say=self.stderr.write) as self.services:
                 self.stdout.write("Starting web, workers and beat ...")
                 self.services.wait_healthy(READY_WITHIN)
@@ -83,18 +98,18 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(summary(seconds=seconds, lines=lines, verdict=verdict)))
         self._leave(verdict)
 
-    def _leave(self, verdict: DemoVerdict) -> None:
+    def _leave(self, verdict: DemoVerdict | DemonstrationVerdict) -> None:
         if not verdict.passed:
             self.stderr.write(verdict.sentence)
             raise SystemExit(1)
 
-    def _prepare(self, *, seed: int | None, respondents: int | None) -> None:
+    def _prepare(self, *, instrument: str, seed: int | None, respondents: int | None) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         self.stdout.write(f"Database   {connection.settings_dict['NAME']}")
-        bank = load_starter_bank()
+        bank = load_bank(instrument)
         self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")
         self.researcher, password = make_researcher()
-        self.study = create_demo_study(seed=seed, respondents=respondents, owner=self.researcher)
+        self.study = create_demo_study(instrument=instrument, seed=seed, respondents=respondents, owner=self.researcher)
         stages = self.study.config.stages
         self.stdout.write(f"Study      {self.study.slug}: {len(stages)} stages of {stages[0].sittings} people")
         if waiting := JobStep.objects.filter(state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]).count():
@@ -132,7 +147,9 @@ class Command(BaseCommand):
 
     def _serve(self) -> None:
         """Print the addresses. The study is over, so a second one stays open for people who want to try it."""
-        visit = create_demo_study(name="demo-open", owner=self.researcher)
+        visit = create_demo_study(
+            instrument=self.study.instrument, name=f"{self.study.slug}-open", owner=self.researcher
+        )
         lifecycle.open_stage(visit.stages.get(index=1))
         _token, secret = ApiToken.issue(user=self.researcher, name="demo")
         url = self.services.base_url

@@ -14,6 +14,7 @@ from survey.services.stages.leaderboard import (
     MAJORITIES_NOTE,
     LeaderboardLine,
     MetricValue,
+    carried_by,
     leaderboard,
     learning_of,
     shown_metrics,
@@ -68,6 +69,9 @@ class Command(HunchCommand):
         self.stdout.write("")
         self.stdout.write(" ".join(metric.hint for metric in metrics))
         self.stdout.write("weighting design: over all candidates, by the design's weights; none: answers as they came.")
+        if carried := carried_by(lines):
+            self.stdout.write("How few answers decide who is ahead, an upper bound of the fewest:")
+            self.stdout.write("\n".join(carried))
         if any(line.answers == MAJORITIES for line in lines):
             self.stdout.write(MAJORITIES_NOTE)
 

@@ -66,10 +66,7 @@ def read(
         HunchError: the source cannot be used, or stopped in the middle. What it had read is stored, and the same call
             goes on from there.
     """
-    try:
-        reader = _FileReader(source.target, texts) if source.scheme == FILE else _reader_of(source)
-    except PredictorError as exc:
-        raise HunchError(str(exc)) from exc
+    reader = open_reader(source, texts)
     name, hashes = source.name, [text_hash(one.text) for one in texts]
     known = {} if detail.is_wanted else _stored(name, reader.source, hashes)
     wanted: dict[str, int] = {}
@@ -105,6 +102,18 @@ def read(
         for start in range(0, len(hashes), ASKED_AT_ONCE)
     )
     return Readings(source, [found[sha256] for sha256 in hashes], before, unused)
+
+
+def open_reader(source: Source, texts: Sequence[Text]) -> TextReader:
+    """What reads these texts.
+
+    Raises:
+        HunchError: the source cannot be used.
+    """
+    try:
+        return _FileReader(source.target, texts) if source.scheme == FILE else _reader_of(source)
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
 
 
 def _reader_of(source: Source) -> TextReader:

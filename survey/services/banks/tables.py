@@ -116,7 +116,8 @@ def read(content: bytes, file: str, reading: TableReading | None = None) -> Read
 
 
 def too_large(size: int) -> str:
-    return f"has {size:,} bytes; a table has at most {LARGEST_FILE:,}: split it, or leave columns out"
+    most = f"a table has at most {LARGEST_FILE:,}"
+    return f"has {size:,} bytes; {most}: leave out columns and rows that the bank does not need"
 
 
 def _refused(file: str, line: int | None, message: str, field: str = "file") -> FileErrors:

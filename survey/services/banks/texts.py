@@ -4,10 +4,11 @@ A sentence's words are what stands between white space. `positions` says which o
 first one; without it an instrument may ask all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .importing import Problems, QuestionRow, read_table
+from .tables import ReadTable
 
 FORMATS = ("sentences", "passages", "prompts")
 COLUMNS = ("id", "source", "text")
@@ -16,9 +17,32 @@ POSITIONS = "positions"
 
 def read(path: Path, problems: Problems, *, format: str) -> Iterator[QuestionRow]:
     """The texts of a file as questions without a key; what is wrong goes to `problems`."""
-    file, first_of = str(path), dict[str, int]()
     optional = (POSITIONS,) if format == "sentences" else ()
-    for line, values in read_table(path, problems, required=COLUMNS, optional=optional):
+    rows = read_table(path, problems, required=COLUMNS, optional=optional)
+    return _questions(rows, str(path), problems, format=format)
+
+
+def are_sentences(header: Sequence[str]) -> bool:
+    """Whether a table has the columns of a bank of sentences, and no others."""
+    return sorted(header) in (sorted(COLUMNS), sorted((*COLUMNS, POSITIONS)))
+
+
+def sentences(table: ReadTable, problems: Problems) -> Iterator[QuestionRow]:
+    """The sentences of a table with these columns; what is wrong goes to `problems`."""
+    rows = []
+    for line, values in table.rows:
+        if len(values) == len(table.header):
+            rows.append((line, dict(zip(table.header, values, strict=True))))
+        else:
+            problems.add(table.file, line, "row", f"has {len(values)} fields and the header {len(table.header)}")
+    return _questions(iter(rows), table.file, problems, format="sentences")
+
+
+def _questions(
+    rows: Iterator[tuple[int, dict[str, str]]], file: str, problems: Problems, *, format: str
+) -> Iterator[QuestionRow]:
+    first_of = dict[str, int]()
+    for line, values in rows:
         text = values["text"]
         extra = {}
         if format == "sentences" and text.strip():

@@ -16,7 +16,7 @@ from django.db import transaction
 from survey.exceptions import FileErrors, HunchError, NotFound, Problem, StateRefused
 from survey.models import Bank, Upload
 
-from . import columns, tables
+from . import columns, tables, texts
 from .alike import Alike, alike
 from .columns import ColumnChoice
 from .importing import BANK_NAME, Problems, QuestionRow, checked_rows, import_rows
@@ -89,7 +89,10 @@ class BankProposal:
     @property
     def left_out(self) -> list[str]:
         """Columns of the file that nothing is taken from."""
-        return [name for name in self.table.header if name and name not in self.choice.columns.values()]
+        taken = set(self.choice.columns.values())
+        if texts.are_sentences(self.table.header) and "answer" not in self.choice.columns:
+            taken |= set(self.table.header)
+        return [name for name in self.table.header if name and name not in taken]
 
     @property
     def seen(self) -> str:
@@ -119,6 +122,8 @@ def propose(
 
 def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankProposal:
     choice = columns.guessed(table.header) if choice is None else choice
+    if texts.are_sentences(table.header) and "answer" not in choice.columns:
+        return _sentences(table, choice)
     try:
         rows = list(columns.questions(table, choice))
     except FileErrors as exc:
@@ -127,6 +132,15 @@ def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankPro
     rows = checked_rows(rows, problems)
     if not rows:
         problems.add(table.file, table.header_line, "file", "holds no question: add at least one row below the header")
+    return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
+
+
+def _sentences(table: ReadTable, choice: ColumnChoice) -> BankProposal:
+    """A bank of sentences, whose columns say themselves what they are."""
+    problems = Problems()
+    rows = checked_rows(texts.sentences(table, problems), problems)
+    if not rows and not problems:
+        problems.add(table.file, table.header_line, "file", "holds no sentence: add at least one row below the header")
     return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
 
 

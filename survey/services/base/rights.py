@@ -203,7 +203,7 @@ def visible(user: Any, rows: QuerySet[Row], right: Right | None = None) -> Query
             text_sha256=OuterRef("text_sha256"), question__bank__in=_banks(user, keys, right)
         )
         return rows.filter(Exists(texts))
-    if (path := PATHS_TO_BANK.get(rows.model)) is not None:
+    if (path := _path_to_bank(rows.model)) is not None:
         return rows.filter(**{f"{path}__in": _banks(user, keys, right)})
     return rows.none()
 
@@ -222,7 +222,7 @@ def answers_of_visible_banks(user: Any) -> Q:
 
 def is_ruled(model: type[Model]) -> bool:
     """Whether rows of this model belong to studies or to banks."""
-    return path_to_study(model) is not None or model in PATHS_TO_BANK or model in (LanguageModel, Reading)
+    return path_to_study(model) is not None or _path_to_bank(model) is not None or model in (LanguageModel, Reading)
 
 
 def _banks(user: Any, keys: frozenset[int], right: Right) -> Any:
@@ -244,6 +244,20 @@ PATHS_TO_BANK: Mapping[type[Model], str] = {
     AnswerCollection: "bank",
     QuestionText: "question__bank",
 }
+
+
+@cache
+def _path_to_bank(model: type[Model]) -> str | None:
+    """The lookup from a row to its bank; None where it belongs to none. Of an instrument's own row, which may belong to
+    replies or questions and to no study, by foreign keys that are always set."""
+    if model in PATHS_TO_BANK or model._meta.app_label == Study._meta.app_label:
+        return PATHS_TO_BANK.get(model)
+    for field in model._meta.get_fields():
+        if isinstance(field, ForeignKey) and not field.null and field.related_model in PATHS_TO_BANK:
+            return f"{field.name}__{PATHS_TO_BANK[field.related_model]}".removesuffix("__pk")
+    return None
+
+
 PERSONAL = {Respondent, Sitting, Assignment, Response}
 
 

@@ -5,13 +5,14 @@ with what was stored.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from bandit.booklets import deal
 from bandit.designs import TestSet
 from bandit.errors import DesignError
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles
@@ -288,6 +289,8 @@ class _Part:
     groups: list[tuple[Any, ...]]
     repeatable: list[bool]
     repeats: int
+    # The list of each slot, where a booklet holds slots of one list; else empty.
+    lists: list[Hashable] = field(default_factory=list)
 
 
 def draft(
@@ -376,6 +379,7 @@ def _sampled_part(
         ],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
+        lists=[one for row in drawn.rows if (one := instrument.list_of(row, questions)) is not None],
     )
 
 
@@ -534,7 +538,35 @@ def _seed_name(part: _Part, name: str) -> tuple[str, ...]:
     return (name, part.name) if part.name else (name,)
 
 
+def _dealt_by_list(recipe: Recipe, part: _Part) -> DealtWithRepeats:
+    """Each list's slots into booklets of their own; the booklets of all lists in random order.
+
+    Raises:
+        DesignError: slots do not fill booklets, or have controls, which are on no list.
+    """
+    if len(part.lists) != len(part.slots) or part.repeats:
+        raise DesignError("lists: every slot must be on a list; remove controls and repeats")
+    of_list: dict[Hashable, list[int]] = {}
+    for slot, name in enumerate(part.lists):
+        of_list.setdefault(name, []).append(slot)
+    booklets = []
+    for place, name in enumerate(sorted(of_list, key=str)):
+        slots = of_list[name]
+        dealt = deal(
+            conflict_keys=[part.keys[slot] for slot in slots],
+            groups=[part.groups[slot] for slot in slots],
+            size=recipe.items,
+            rng=generator(recipe.seed, *_seed_name(part, "deal"), "list", place),
+            allow_short_last=False,
+        )
+        booklets += [[slots[inside] for inside in booklet] for booklet in dealt]
+    order = generator(recipe.seed, *_seed_name(part, "deal"), "lists").permutation(len(booklets))
+    return DealtWithRepeats(booklets=[booklets[place] for place in order], repeat_of={})
+
+
 def _dealt(recipe: Recipe, parts: list[_Part]) -> list[DealtWithRepeats]:
+    if any(part.lists for part in parts):
+        return [_dealt_by_list(recipe, part) for part in parts]
     try:
         return [
             deal_with_repeats(

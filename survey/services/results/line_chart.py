@@ -8,6 +8,7 @@ from html import escape
 WIDTH, HEIGHT = 640, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 28, 34, 60
 _LEGEND_LINE, _COLUMNS = 20, 2
+_TICK_LETTER = 6  # wide, about, at a size of 11
 # Okabe and Ito's, which colour-blind people can distinguish; lines differ in mark and dash too, for prints in grey.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 _DASHES = ("", "7 4", "2 3", "10 3 2 3")
@@ -107,8 +108,10 @@ class _Scale:
             yield f'<path d="M{_LEFT},{y}H{WIDTH - _RIGHT}" stroke="currentColor" stroke-opacity="0.25"/>'
             yield f'<text x="{_LEFT - 8}" y="{y}" text-anchor="end" dominant-baseline="middle">{step:g}</text>'
         for x, words in axes.ticks:
-            place, below = f"{self.across(x):.1f}", HEIGHT - _BOTTOM + 18
-            yield f'<text x="{place}" y="{below}" text-anchor="middle" font-size="11">{escape(words)}</text>'
+            place, below = self.across(x), HEIGHT - _BOTTOM + 18
+            # Near the right edge a label ends at its tick, so that none is cut off.
+            anchor = "end" if place + _TICK_LETTER * len(words) / 2 > WIDTH else "middle"
+            yield f'<text x="{place:.1f}" y="{below}" text-anchor="{anchor}" font-size="11">{escape(words)}</text>'
         middle, side = (WIDTH + _LEFT - _RIGHT) / 2, (HEIGHT + _TOP - _BOTTOM) / 2
         yield f'<text x="{middle}" y="{HEIGHT - 22}" text-anchor="middle">{escape(axes.x)}</text>'
         yield (

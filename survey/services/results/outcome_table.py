@@ -28,6 +28,7 @@ class StageTable:
     share: float
     by_stratum: dict[str, StratumMean]
     is_share: bool
+    outcome: str
 
 
 def outcome_table(stage: Stage) -> StageTable | None:
@@ -49,5 +50,10 @@ def outcome_table(stage: Stage) -> StageTable | None:
     }
     is_share = estimates is not None and estimates.unit_of(name) == SHARE
     return StageTable(
-        stage=stage.index, answers=len(answers), share=float(values.mean()), by_stratum=means, is_share=is_share
+        stage=stage.index,
+        answers=len(answers),
+        share=float(values.mean()),
+        by_stratum=means,
+        is_share=is_share,
+        outcome=name,
     )

@@ -53,6 +53,7 @@ CONDITION = Argument(
 )
 PILOT = "pilot"
 METHODS = "methods"
+AGREEMENT, CALIBRATION, GAPS = "agreement", "calibration", "gaps"
 KEPT_SECONDS = 300
 
 
@@ -62,6 +63,17 @@ class CoreReport:
 
     entry: ReportEntry
     applies: Callable[[Study], bool]
+
+
+def compares(study: Study) -> bool:
+    """Whether the study's instrument says what people and models expect of the same items."""
+    if not instruments.is_known(study.instrument):
+        return False
+    try:
+        return instruments.of_study(study).expectations is not None
+    except Exception:  # Other people's code: the other reports must be listed.
+        logger.exception("%s cannot say what people and models expect", study.instrument)
+        return False
 
 
 CORE = (
@@ -82,6 +94,32 @@ CORE = (
             path="survey.services.results.methods.Methods",
         ),
         applies=lambda _study: True,
+    ),
+    *(
+        CoreReport(
+            ReportEntry(name=name, title=title, summary=summary, path=f"survey.services.results.expectations.{path}"),
+            applies=lambda study: compares(study),
+        )
+        for name, title, summary, path in (
+            (
+                AGREEMENT,
+                "Agreement",
+                "How far people and models agree on the same items, beside the ceiling that people’s noise sets.",
+                "agreement_report.AgreementReport",
+            ),
+            (
+                CALIBRATION,
+                "Calibration",
+                "People, models, judges and predictors on one scale: log score in bits, reliability.",
+                "calibration_report.ChancesReport",
+            ),
+            (
+                GAPS,
+                "Gap map",
+                "Where people and models part: by parts of the items, and item by item.",
+                "gaps_report.GapsReport",
+            ),
+        )
     ),
 )
 
@@ -652,6 +690,9 @@ class _Made:
                 logger.info(without, self.study.slug, self.entry.name, obstacle)  # No fault: it is not there yet.
                 return ()
             return make(self.study, self.entry.name, given).tables
+        except StateRefused as exc:
+            logger.info(without, self.study.slug, self.entry.name, exc.message)
+            return ()
         except HunchError as exc:
             logger.warning(without, self.study.slug, self.entry.name, exc.message)
             return ()

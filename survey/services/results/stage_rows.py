@@ -80,7 +80,7 @@ def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) 
         levels: only the answers under these levels of the study's factors. The slots are all there are.
     """
     slots = _slots(stage)
-    given = list(counting([stage], roles=ALL_ROLES).order_by())
+    given = sorted(counting([stage], roles=ALL_ROLES).order_by(), key=lambda one: one.pk)
     sittings, of_item = _attach(given, slots, stage)
     answers = sorted((one for one in given if has_levels(one, levels)), key=lambda one: one.slot.number)
     estimated = [slot for slot in slots.values() if slot.role in ESTIMATED]

@@ -3,17 +3,22 @@
 Read without objects: an export of a large study needs these weights before its first row. Imports models and below.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Sum
 
 from survey.models import Assignment, Slot, Stage, Stratum, Study
 from survey.services.answers.counting import ESTIMATED, counting
+from survey.services.base.hashing import digest
 
 from .estimators import StagePart
 from .stage_rows import levels_in
 
+MOST_KNOWN = 2
+_KNOWN: dict[str, Mapping[int, float]] = {}
+_LOCK = threading.Lock()
 ANSWER = ("pk", "slot__stage", "slot__role", "slot__stratum", "sitting__respondent", "slot__inclusion_probability")
 
 
@@ -24,7 +29,24 @@ def people_of(stage: Stage, slots: int) -> int:
     return max(1, round(slots / (items * (1 - controls))))
 
 
-def answer_weights(study: Study, levels: Mapping[str, str]) -> dict[int, float]:
+def known_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Stage]) -> Mapping[int, float]:
+    """`answer_weights`, as this process knows them from the page before, if no answer came or went since: whoever reads
+    page by page does not wait for all answers at each page. Files take `answer_weights`, which asks anew."""
+    answers = counting(stages).aggregate(n=Count("pk"), most=Max("pk"), sum=Sum("pk"))
+    plans = [(stage.pk, stage.state, stage.plan_sha256) for stage in stages]
+    asked = digest([study.pk, study.source_sha256, dict(levels), plans, [str(value) for value in answers.values()]])
+    with _LOCK:
+        found = _KNOWN.get(asked)
+    if found is None:
+        found = answer_weights(study, levels, stages)
+        with _LOCK:
+            while len(_KNOWN) >= MOST_KNOWN:
+                del _KNOWN[next(iter(_KNOWN))]
+            _KNOWN[asked] = found
+    return found
+
+
+def answer_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Stage] | None = None) -> dict[int, float]:
     """The weight of each answer that enters the figures of all stages, by the key of its assignment; 1 on average.
 
     A mean over answers with these weights is the plain figure of `estimate`: inside a stage an answer stands for the
@@ -33,18 +55,20 @@ def answer_weights(study: Study, levels: Mapping[str, str]) -> dict[int, float]:
 
     Args:
         levels: only the answers under these levels of the study's factors, as `estimate` takes them.
+        stages: the main stages of the study that are no drafts, in order, each with `study`, where they were read.
     """
-    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
-    for stage in stages:
-        stage.study = study
+    if stages is None:
+        stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
+        for stage in stages:
+            stage.study = study
     stages = [stage for stage in stages if stage.wave == 1]  # As the figures: later waves are of the same people.
     answers = _answers(study, stages, levels)
     strata = list(Stratum.objects.filter(stage__in=stages).order_by("pk").values_list("pk", "stage", "size"))
     planned = list(
         Slot.objects.filter(stage__in=stages)
-        .order_by()
         .values_list("stage", "role", "stratum", "inclusion_probability")
         .annotate(n=Count("pk"), replicates=Max("replicate"))
+        .order_by("stage", "role", "stratum", "inclusion_probability")
     )
     keys, shares, total = [], [], 0.0
     for stage in stages:
@@ -74,6 +98,8 @@ def _answers(study: Study, stages: Sequence[Stage], levels: Mapping[str, str]) -
         ),
         dtype=[*kind, ("item", "i8")],
     )
+    # In the order of their keys whatever the database gives them in: sums differ in the last digit by their order.
+    found = found[np.argsort(found["key"])]
     if not levels or not found.size:
         return found
     of_sitting, of_item = levels_in(stages)

@@ -20,6 +20,8 @@ MAJORITIES_NOTE = (
     "the scores, so that these figures are none of all items."
 )
 LEVELS = "levels"  # In `Evaluation.metrics`: the same under each FACTOR=LEVEL.
+# In a difference: so few answers decide which of the two predictors has the better log score.
+LOST = "lost"
 # What `Evaluation.metrics` calls it -> whose answers, how they count.
 WEIGHTINGS = {
     "weighted": (SAMPLED, "design"),
@@ -50,7 +52,9 @@ Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part
 class LeaderboardLine:
     """A predictor run, evaluated on a stage's answers with one weighting; a line of dashes if not evaluated yet.
 
-    `difference` is the run's figures minus those of the main predictor, on the same answers.
+    `difference` is the run's figures minus those of the main predictor, on the same answers. `lost`: without so few of
+    the answers the other one of the two would have the better log score, an upper bound of the fewest; None where no
+    such set was found, or where it was not looked for.
     """
 
     run: PredictorRun
@@ -61,6 +65,7 @@ class LeaderboardLine:
     n: int | None = None
     figures: Figures = field(default_factory=dict)
     difference: Figures = field(default_factory=dict)
+    lost: int | None = None
 
     @property
     def predictor(self) -> str:
@@ -71,6 +76,16 @@ class LeaderboardLine:
     @property
     def is_main(self) -> bool:
         return self.run.role == PredictorRun.Role.MAIN
+
+
+def carried_by(lines: Sequence[LeaderboardLine]) -> list[str]:
+    """A sentence for each line of which it is known how few answers decide who of the two is ahead."""
+    return [
+        f"{line.predictor} on stage {line.evaluated_on} ({line.answers}, weighting {line.weighting}): without "
+        f"{line.lost} of {line.n} answers the main predictor and it would change places by log score."
+        for line in lines
+        if line.lost is not None
+    ]
 
 
 def learning_of(study: Study) -> Learning | None:
@@ -206,6 +221,7 @@ def _lines(run: PredictorRun, found: Evaluation, level: str, learning: Learning)
             n=metrics[name].get("n"),
             figures=figures_of(metrics[name], learning),
             difference=_differences_of(differences.get(name) or {}, learning),
+            lost=(differences.get(name) or {}).get(LOST),
         )
         for name, (answers, weighting) in WEIGHTINGS.items()
         if name in metrics

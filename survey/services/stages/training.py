@@ -14,8 +14,10 @@ from django.db import transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
+import bandit
 from predictors import training as predictor_training
 from predictors.errors import Stopped
+from predictors.evaluation.metrics import losses_of
 from survey.contracts import instruments
 from survey.models import (
     Assignment,
@@ -36,7 +38,7 @@ from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
 
 from .claims import Claim
-from .leaderboard import LEVELS
+from .leaderboard import LEVELS, LOST
 from .runs import main_run, runs_in_force
 
 Progress = Callable[[int, int, str], bool]
@@ -183,6 +185,7 @@ def evaluate(held: Claim) -> None:
         for run in runs:
             scores[run.pk] = _scores(run, part, stage, alive)
             done += len(part.answers)
+        labels = _labels(part, stage) if len(runs) > 1 else None
         for level, kept in _by_level(part, stage):
             judged = part.take(kept)
             for weighting, weights in judged.weightings.items():
@@ -195,9 +198,10 @@ def evaluate(held: Claim) -> None:
                         continue
                     _under(metrics[run.pk], level)[weighting] = figures
                     if run.pk in differences:
-                        _under(differences[run.pk], level)[weighting] = _figures(
-                            judged, stage, weighting, weights, own, main
-                        )
+                        compared = _figures(judged, stage, weighting, weights, own, main)
+                        if labels is not None:
+                            compared = {**compared, LOST: _lost(labels[kept], own, main, weights)}
+                        _under(differences[run.pk], level)[weighting] = compared
     with transaction.atomic():
         held.lock()
         if parts:
@@ -298,6 +302,23 @@ def _figures(
     if main is None:
         return learning.evaluate(part.answers, scores, **how)
     return learning.compare(part.answers, scores, main, **how)
+
+
+def _labels(part: Judged, stage: Stage) -> np.ndarray | None:
+    """The labels of the answers (n,), where some metric is a log score; None elsewhere."""
+    learning = _learning(stage.study)
+    if not any(metric.is_log_score for metric in learning.metrics):
+        return None
+    if part.labels is not None:
+        return part.labels
+    return np.asarray(learning.checked_examples(part.answers)[1], dtype=np.float64)
+
+
+def _lost(labels: np.ndarray, scores: np.ndarray, main: np.ndarray, weights: np.ndarray | None) -> int | None:
+    """How few answers decide which of two predictors has the better log score: without so many, found by influence and
+    confirmed, the other one has it. An upper bound of the fewest; None where no such set was found."""
+    losses = np.stack([losses_of(labels, scores), losses_of(labels, main)], axis=1)
+    return bandit.fragile_means(values=-losses, weight=weights).neighbours[0].count
 
 
 def _clusters(answers: Sequence[Assignment]) -> list[np.ndarray]:

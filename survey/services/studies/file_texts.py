@@ -67,6 +67,12 @@ STARTING_FILES = (
         "example-own-answers.toml",
     ),
     StartingFile(
+        "preference",
+        "Which of two replies is better",
+        "Three stages of 16 people; prompts and replies of three authors come with Hunch (import them by the demo).",
+        "example-preference.toml",
+    ),
+    StartingFile(
         "humans",
         "What people expect of people",
         "Half of the respondents read about AI systems or people, the other half only about AI systems.",

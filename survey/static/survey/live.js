@@ -1,4 +1,5 @@
-// The study page: lets its clock run between two refreshes, and keeps what is shown when a refresh fails.
+// The study page: lets its clock run between two refreshes, keeps what is shown when a refresh fails, and unfolds the
+// part that a link on the page leads to.
 (() => {
   const inWords = (seconds) => (seconds < 120 ? `${seconds} s ago` : `${Math.floor(seconds / 60)} min ago`);
   let shownAt = Date.now();
@@ -13,6 +14,15 @@
     document.addEventListener("htmx:afterSwap", opened, { once: true });
   });
   document.addEventListener("htmx:afterSwap", () => { shownAt = Date.now(); });
+  const unfold = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const fold = target && target.closest("details");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   setInterval(() => {
     const clock = document.querySelector("[data-hunch-age]");
     if (clock) clock.textContent = inWords(Number(clock.dataset.hunchAge) + Math.round((Date.now() - shownAt) / 1000));

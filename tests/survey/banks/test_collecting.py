@@ -372,3 +372,22 @@ def test_answers_are_imported_in_fractions(bank, tmp_path):
     path.write_text("llm,question_id,correct\ngull,a:1,1.5\ngull,a:2,nan\n")
     with pytest.raises(FileErrors, match="neither 0 nor 1, nor a fraction"):
         model_answers.import_answers(path, bank)
+
+
+def test_a_reply_of_50_000_characters_is_collected_whole(bank, server):
+    long = "The answer is A. " + "שָׁלוֹם and so on. " * 3000
+    server.answer = chat(long[:50_000])
+    assert collected(bank, max_tokens=4096).answered == 3
+    assert set(ModelAnswer.objects.values_list("response", flat=True)) == {long[:50_000]}
+
+
+def test_a_model_that_stops_in_the_middle_keeps_its_replies_and_goes_on(bank, server):
+    server.script = [right, refusal(401, "the key was withdrawn")]
+    stopped = collected(bank)
+    assert stopped.state == "failed"
+    assert "the key was withdrawn" in stopped.error or "401" in stopped.error
+    assert ModelAnswer.objects.count() == 1
+    server.script = []
+    server.answer = right
+    assert collected(bank).state == "done"
+    assert ModelAnswer.objects.count() == 3

@@ -18,6 +18,7 @@ from tests import cast
 from tests.predictors.fake_endpoint import Raw, refusal, running
 from tests.predictors.test_ngrams import made_text
 from tests.predictors.test_reading_texts import listing
+from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
 
 pytestmark = pytest.mark.django_db
 TEXTS = [Text("a", "one two three"), Text("b", "two three")]
@@ -311,3 +312,72 @@ def test_natural_stories_have_the_published_perplexity(tmp_path, human_data):
     assert figures["bits_per_character"] == pytest.approx(0.632, abs=0.0005)
     assert "the first token of each was not read" in found.notes[0]
     assert Bank.objects.count() == 0 and Reading.objects.count() == 10
+
+
+SCRIPTS = [
+    Text("hebrew", "שָׁלוֹם עֲלֵיכֶם"),
+    Text("arabic", "مرحبا بالعالم ١٢٣"),
+    Text("combining", "e\u0301 und A\u0307\u0327 am Ende"),
+    Text("devanagari", "नमस्ते दुनिया"),
+    Text("joined", "👩‍👩‍👧‍👦 a family"),
+    Text("turned", "abc \u202eright to left\u202c end"),
+]
+
+
+def covered(text: str, reading) -> bool:
+    tokens = reading.tokens
+    return bool(tokens["start"][0] == 0 and tokens["end"][-1] >= len(text) - 1 and (tokens["end"] <= len(text)).all())
+
+
+def test_texts_of_any_script_are_read_and_found_again(server):
+    found = read("M=endpoint:m", SCRIPTS)
+    assert [covered(text.text, one) for text, one in zip(SCRIPTS, found.of_texts, strict=True)] == [True] * len(SCRIPTS)
+    again = read("M=endpoint:m", SCRIPTS)
+    assert again.stored == len(SCRIPTS)
+    for row in Reading.objects.all():
+        text = next(one.text for one in SCRIPTS if readings.text_hash(one.text) == row.text_sha256)
+        assert row.characters == len(text)
+
+
+@pytest.mark.parametrize("unit", ["word", "character"])
+def test_an_ngram_reads_texts_of_any_script(unit):
+    trained("scripts", [one.text for one in SCRIPTS], unit=unit)
+    found = read("ngram:scripts", SCRIPTS).of_texts
+    for text, one in zip(SCRIPTS, found, strict=True):
+        assert np.isfinite(one.log_probabilities).all()
+        # The last token is the end of the text.
+        assert one.tokens["end"][:-1].max() == len(text.text)
+
+
+def test_the_same_sign_written_in_two_ways_is_two_texts(server):
+    whole, joined = "caf\u00e9", "cafe\u0301"
+    read("M=endpoint:m", [Text("a", whole)])
+    assert read("M=endpoint:m", [Text("b", joined)]).stored == 0
+
+
+@pytest.mark.torch
+def test_a_reading_of_another_version_of_the_tokenizer_is_left_aside_and_counted(tmp_path):
+    from tokenizers import normalizers
+
+    folder = save_tiny_llama(tmp_path / "m")
+    source = f"M=local:{folder}"
+    first = read(source)
+    assert read(source).stored == 2
+    tokenizer = byte_tokenizer()
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    found = read(source)
+    assert (found.stored, found.of_others) == (0, 2)
+    assert found.tokenizers.isdisjoint(first.tokenizers)
+    assert Reading.objects.values("tokenizer_sha256").distinct().count() == 2
+
+
+@pytest.mark.torch
+def test_a_tokenizer_that_makes_tokens_which_the_model_does_not_know_is_refused(tmp_path):
+    folder = save_tiny_llama(tmp_path / "m")
+    tokenizer = byte_tokenizer()
+    tokenizer.add_tokens(["three"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    with pytest.raises(HunchError, match=r"tokenizer\.json is of another version"):
+        read(f"M=local:{folder}")
+    assert not Reading.objects.exists()

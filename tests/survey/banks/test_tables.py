@@ -153,7 +153,7 @@ def test_too_many_rows_cells_or_bytes_are_refused(monkeypatch: Any) -> None:
     monkeypatch.setattr(tables, "MOST_CELLS", 5)
     assert "more than 5 cells" in refusal(b"id,question\n1,a\n1,a\n")
     monkeypatch.setattr(tables, "LARGEST_FILE", 10)
-    assert "at most 10: split it" in refusal(b"id,question\n")
+    assert "at most 10: leave out columns and rows" in refusal(b"id,question\n")
 
 
 def test_a_file_that_is_too_large_is_not_even_read(tmp_path: Path, monkeypatch: Any) -> None:

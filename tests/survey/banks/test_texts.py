@@ -8,7 +8,7 @@ from django.core.management import call_command
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.belief_update.real_evidence import RealOutcomes
 from survey.models import Bank, ModelAnswer
-from survey.services.banks import collecting, formats, importing, model_answers
+from survey.services.banks import collecting, formats, importing, model_answers, uploads
 from tests.predictors.fake_endpoint import chat, running
 
 pytestmark = pytest.mark.django_db
@@ -159,3 +159,41 @@ def test_several_free_replies_are_all_kept(tmp_path: Path, monkeypatch) -> None:
         ended = collecting.run_collection(collection.pk)
     assert ended is not None and ended.state == "done" and ended.max_tokens == 9
     assert [len(answer.replies) for answer in ModelAnswer.objects.all()] == [3, 3]
+
+
+def test_an_uploaded_table_of_sentences_becomes_a_bank_of_sentences() -> None:
+    content = b'id,source,text,positions\na,s,One two three four,"1,2"\nb,s,Word,\nc,s,One two three four,9\n'
+    found = uploads.propose(content, "sentences.csv")
+    assert found.rows[0].extra == {"positions": [1, 2]} and found.rows[0].answer == "" and not found.left_out
+    said = [str(problem) for problem in found.problems]
+    assert any("has one word" in one for one in said) and any("the same sentence stands" in one for one in said)
+    assert any("9 lies outside the sentence" in one for one in said)
+    with_answers = uploads.propose(b"id,source,text,answer\na,s,What?,yes\n", "questions.csv")
+    assert with_answers.rows[0].answer == "yes" and not with_answers.problems
+
+
+MANY = 50_000
+SCRIPTS = (
+    "שָׁלוֹם עֲלֵיכֶם",
+    "مرحبا بالعالم ١٢٣",
+    "é und Ȧ̧",
+    "नमस्ते",
+    "👩‍👩‍👧‍👦 family",
+    "abc \u202eright to left\u202c",
+)
+
+
+def test_a_reply_of_50_000_characters_is_stored_whole(tmp_path: Path) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    long = ("a word and 😀 " * MANY)[:MANY]
+    model_answers.import_replies(replies(tmp_path, f'owl,p1,"{long}"'), bank)
+    stored = ModelAnswer.objects.get().response
+    assert len(stored) == MANY
+    assert stored == long
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_a_reply_in_any_script_is_stored_as_it_came(text: str, tmp_path: Path) -> None:
+    bank = imported(tmp_path, PROMPTS, "prompts")
+    model_answers.import_replies(replies(tmp_path, f'owl,p1,"{text}"'), bank)
+    assert ModelAnswer.objects.get().response == text

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from survey.contracts.reports import Given
 from survey.exceptions import StateRefused
 from survey.instruments.belief_update.reports import aligning
+from survey.instruments.belief_update.reports.alignment_report import AlignmentReport
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
@@ -115,6 +117,26 @@ def test_the_report_is_json(study: Study) -> None:
     row = json.loads(json.dumps(aligning.alignment_of(study, samples=200).as_json()))
     assert row["scores"][0]["name"] == "good"
     assert len(row["scores"][0]["accuracy_interval"]) == 4
+
+
+def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:
+    answers_of("good", study, share=0.8)
+    answers_of("poor", study, share=0.5)
+    found = aligning.alignment_of(study, samples=200)
+    for table in found.deployment:
+        ranked = sorted(table.models, key=lambda one: -one.performance)
+        (pair,) = table.fragility.neighbours
+        assert [table.models[pair.ahead].name, table.models[pair.behind].name] == [one.name for one in ranked]
+        assert pair.margin == pytest.approx(ranked[0].performance - ranked[1].performance)
+        assert pair.margin_after is not None
+        assert pair.margin_after < 0
+    nothing = dict.fromkeys(("alpha", "condition", "llm", "task"), ())
+    asked = Given(threshold=("0.5",), samples=("200",), failures=("10",), **nothing)
+    report = AlignmentReport().make(study, asked)
+    table = next(one for one in report.tables if one.name == "fragility")
+    assert {row[1] for row in table.rows} == {"first", "neighbours"}
+    row = next(row for row in table.rows if row[1] == "neighbours")
+    assert len(row[8].split("; ")) == row[5]
 
 
 def test_failures_are_pairs_that_led_people_astray(study: Study) -> None:

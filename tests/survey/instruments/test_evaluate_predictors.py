@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -117,6 +118,20 @@ def test_it_writes_metrics_predictions_groups_and_figures(tmp_path, train, test_
         for metric in ("nll", "auc"):
             assert set(one[metric]) == set(one["intervals"][metric]) == parts
     assert metrics["previous_correct"]["auc"]["previous_correct"] == 0.5
+    bits = json.loads((out / "comparison.json").read_text())["bits"]
+    for name, one in metrics.items():
+        assert set(bits[name]) == parts
+        assert bits[name]["overall"] == pytest.approx(one["nll"]["overall"] / math.log(2))
+
+
+def test_log_scores_are_printed_in_bits_too(train, test_file):
+    lines = run("--train", train, "--test", test_file, "--predictors", CHEAP).splitlines()
+    start = next(place for place, line in enumerate(lines) if "log scores in bits" in line)
+    assert lines[start + 1].split() == ["predictor", "bits", "bits", "correct", "bits", "incorrect"]
+    nats = next(line for line in lines if line.split()[:1] == ["previous_correct"]).split()[1:4]
+    bits = next(line for line in lines[start:] if line.split()[:1] == ["previous_correct"]).split()[1:4]
+    for one, other in zip(nats, bits, strict=True):
+        assert float(other) == pytest.approx(float(one) / math.log(2), abs=2e-3)
 
 
 def test_the_written_predictions_give_the_written_metrics_row_by_row(tmp_path, train, test_file):

@@ -16,7 +16,7 @@ from django.urls import reverse
 from survey.instruments.belief_update.management.commands import paper as command
 from survey.instruments.belief_update.models import Belief
 from survey.instruments.belief_update.reports import paper, paper_study
-from survey.models import Assignment, Stage, Study
+from survey.models import Assignment, Slot, Stage, Study
 from survey.services.answers.counting import frozen_answers
 from survey.services.answers.majorities import majorities_of
 from survey.services.results import reports
@@ -186,6 +186,30 @@ def test_a_study_without_a_test_stage_keeps_its_other_figures() -> None:
     assert not any(found[name].missing for name in ("figure2", "figure3_left", "figure5", "figure6"))
 
 
+@pytest.mark.parametrize("left", [0, 2])
+def test_items_of_a_test_stage_whose_pair_trained_judge_nothing(left: int) -> None:
+    first = cast.open_stage(**STUDY)
+    finished(first)
+    finished(lifecycle.open_stage(cast.stage_of(first.study, 2)))
+    third = lifecycle.open_stage(cast.stage_of(first.study, 3))
+    tested = sorted({slot.item_id for slot in third.slots.all()})
+    earlier = Slot.objects.filter(stage=first).order_by("number")
+    for slot, item in zip(earlier.exclude(item__in=tested), tested[left:], strict=False):
+        Slot.objects.filter(pk=slot.pk).update(item=item)
+    finished(third)
+    found = pieces(cast.stage_of(first.study, 3).study)
+    if left:
+        assert found["table1"].table is not None
+        assert f"on the {left} items of test stage 3" in found["table1"].table.note
+        assert (
+            f"{len(tested) - left} more items are left out: answers to their pair trained."
+            in found["table1"].table.note
+        )
+    else:
+        assert all("nothing is left to judge them by" in found[name].missing for name in ("table1", "table3", "table4"))
+    assert not any(found[name].missing for name in DRAWN)
+
+
 def test_a_test_stage_in_which_all_agree_has_no_area_and_no_group(study: Study) -> None:
     stage = cast.stage_of(study, 3)
     Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
@@ -338,6 +362,20 @@ def test_a_test_file_that_is_the_training_file_leaves_nothing_to_train_on(
 ) -> None:
     run("--train", label_files[1], "--test", label_files[1], "--predictors", "same_task", "--out", tmp_path / "out")
     assert "no row is left to train on" in (tmp_path / "out/index.html").read_text()
+
+
+def test_a_test_file_that_overlaps_training_says_how_many_rows_were_left_out(
+    label_files: tuple[Any, ...], tmp_path: Path
+) -> None:
+    rows = labels_of(120, 1000)
+    turned = [[row[1], row[0], row[3], row[2], 1 - row[4], row[5]] for row in rows[:30]]
+    both = written(tmp_path / "both.csv", LABELS, [*labels_of(120, 0), *turned])
+    run("--train", both, *label_files[2:], "--out", tmp_path / "overlapping")
+    run(*label_files, "--out", tmp_path / "apart")
+    note = "30 training rows are left out: each is a test pair, its reverse or other outcome."
+    assert note in (tmp_path / "overlapping/index.html").read_text()
+    tables = [(tmp_path / folder / "table1.csv").read_bytes() for folder in ("overlapping", "apart")]
+    assert tables[0] == tables[1]
 
 
 @pytest.mark.parametrize(

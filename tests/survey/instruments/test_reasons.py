@@ -192,6 +192,13 @@ def test_codes_come_back_with_the_agreement_of_their_coders(study: Study, tmp_pa
     codes = [["alike"] * 3 + ["other"] * 9, ["alike"] * 6 + ["other"] * 6]
     assert float(row["kappa"]) == pytest.approx(cohen_kappa_score(*codes))
     assert float(row["low"]) <= float(row["kappa"]) <= float(row["high"])
+    with (tmp_path / "out/alpha.csv").open(newline="") as file:
+        (both,) = csv.DictReader(file)
+    # With two coders and nothing missing, alpha is 1 - (n - 1) / n (1 - Scott's pi) for n codes.
+    share = (3 + 6) / 24
+    pi = 1 - 0.25 / (2 * share * (1 - share))
+    assert [both[name] for name in ("coders", "n", "codes")] == ["ann, bob", "12", "24"]
+    assert float(both["alpha"]) == pytest.approx(1 - 23 / 24 * (1 - pi))
     with (tmp_path / "out/codes.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert sum(int(one["n"]) for one in rows if one["coder"] == "ann") == 12
@@ -202,8 +209,25 @@ def test_codes_come_back_with_the_agreement_of_their_coders(study: Study, tmp_pa
 def test_one_coder_and_one_code_alone_have_no_kappa(study: Study, tmp_path: Path) -> None:
     ann = coded(study, tmp_path / "ann.csv", lambda row: "a")
     assert "There is one coder." in run(ann)
+    assert "No reason has codes by two coders." in run(ann)
     text = run(ann, coded(study, tmp_path / "bob.csv", lambda row: "a"))
-    assert "100.0 %" in text and "–" in text
+    assert "100.0 %" in text and "–" in text and "One code alone was given: no alpha." in text
+
+
+@pytest.mark.django_db
+def test_three_coders_with_gaps_have_one_alpha(study: Study, tmp_path: Path) -> None:
+    codes = {
+        "ann": lambda row: "alike" if "alike" in row["reason"] else "other",
+        "bob": lambda row: "" if "SAME" in row["reason"] else "alike" if "alike" in row["reason"] else "other",
+        "cy": lambda row: "alike" if "SAME" in row["reason"] else "",
+    }
+    text = run(*(coded(study, tmp_path / f"{name}.csv", code) for name, code in codes.items()), "--out", tmp_path / "o")
+    assert "Agreement of all coders together" in text
+    with (tmp_path / "o/alpha.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    # 3 reasons are "alike" twice, 6 "other" twice, 3 both: 12 units, 24 codes, 9 of one kind and 15 of the other.
+    assert [row[name] for name in ("coders", "n", "codes")] == ["ann, bob, cy", "12", "24"]
+    assert float(row["alpha"]) == pytest.approx(1 - 23 * 3 / (9 * 15))
 
 
 @pytest.mark.django_db

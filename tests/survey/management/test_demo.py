@@ -13,8 +13,10 @@ from django.conf import settings
 ROOT = Path(settings.BASE_DIR)
 RUN = """
 import sys
-from survey.simulator import demonstration
-demonstration.STUDY_FILE = sys.argv[1]
+from dataclasses import replace
+from survey.contracts import instruments
+kind = instruments.kind("belief_update")
+kind.demonstration = replace(kind.demonstration, study_file=sys.argv[1])
 from django.core.management import call_command
 call_command("demo", "--exit", "--respondents", "4", "--port", "0")
 """

@@ -21,7 +21,6 @@ from survey.exceptions import HunchError
 from survey.models import Job, Study
 from survey.services.base import jobs
 from survey.services.results.export import columns, files, formats, reading
-from survey.services.results.export import job as exporting
 from tests import cast
 from tests.admin.conftest import study_in_its_second_stage, take_part
 from tests.admin.test_pages import recruit_at_a_panel
@@ -135,7 +134,7 @@ def test_a_wrong_moment_is_refused(study: Study, given: str) -> None:
 def test_rows_that_are_lost_are_noticed(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader skips a row: nothing is kept, and the job says so."""
     whole = reading.answer_rows
-    monkeypatch.setattr(exporting, "answer_rows", lambda *given, **named: list(whole(*given, **named))[1:])
+    monkeypatch.setattr(files, "answer_rows", lambda *given, **named: list(whole(*given, **named))[1:])
     job, _is_new = jobs.ask(study, "export", {})
     assert not jobs.run(job.pk)
     job.refresh_from_db()

@@ -18,7 +18,7 @@ from survey.contracts.tables import Column, ExtraFile
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.base import csv_lines
-from survey.services.results.export import columns, contents, files, reading
+from survey.services.results.export import contents, files, reading
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 from tests import cast
@@ -171,6 +171,7 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
         return [ExtraFile("eager.csv", (Column("answer", "number", "Its key."),), rows)]
 
     monkeypatch.setattr(BeliefUpdate, "extra_files", eager)
+    monkeypatch.setattr(BeliefUpdate, "quick_export", None)
     page = admin_client.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
     assert "eager.csv" in page
     other = admin_client.post(f"/admin/survey/study/{study.pk}/export/checks.csv")
@@ -228,10 +229,11 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
     assert f"wrote {out}/answers.csv (12 rows)" in output
     assert f"wrote {out}/belief_changes.csv (3 rows)" in output
     assert sorted(path.name for path in out.iterdir()) == [
-        "amendments.csv", "answers.csv", "audit.csv", "belief_changes.csv", "candidates.csv", "checks.csv",
-        "codebook.csv", "codebook.md", "domination.csv", "domination_deployed.csv", "forms.csv", "leaderboard.csv",
-        "looks.csv", "majorities.csv", "plan.csv", "practice.csv", "question_reports.csv", "questions.csv", "runs.csv",
-        "sittings.csv", "stages.csv", "steps.csv", "unfinished_screens.csv",
+        "agreement.csv", "amendments.csv", "answers.csv", "audit.csv", "belief_changes.csv", "calibration.csv",
+        "candidates.csv", "checks.csv", "codebook.csv", "codebook.md", "domination.csv", "domination_deployed.csv",
+        "forms.csv", "gaps.csv", "leaderboard.csv", "looks.csv", "majorities.csv", "plan.csv", "practice.csv",
+        "question_reports.csv", "questions.csv", "reliability.csv", "runs.csv", "sittings.csv", "stages.csv",
+        "steps.csv", "unfinished_screens.csv",
     ]  # fmt: skip
     assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1
 
@@ -259,10 +261,10 @@ def test_an_export_that_breaks_leaves_the_old_file_whole(
     files.write_export(study, tmp_path)
     before = (tmp_path / "answers.csv").read_bytes()
 
-    def broken(row: columns.ExportRow, study: Study) -> list[object]:
+    def broken(*_given: object) -> list[object]:
         raise RuntimeError("half way")
 
-    monkeypatch.setattr(reading, "values_of", broken)
+    monkeypatch.setattr(reading._Reader, "_row", broken)
     with pytest.raises(RuntimeError):
         files.write_export(study, tmp_path)
     assert (tmp_path / "answers.csv").read_bytes() == before

@@ -44,6 +44,7 @@ pytestmark = pytest.mark.django_db
 
 HERE = "tests.survey.results.test_reports"
 EVIL = "<script>alert(1)</script>"
+COMPARING = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 WORDS = (Column("word", "text", "A word."), Column("times", "number", "How often."))
 SVG = f"""<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 1 1"
@@ -168,6 +169,7 @@ def entry(name: str, kind: str) -> ReportEntry:
 def study(monkeypatch: pytest.MonkeyPatch) -> Study:
     entries = (entry("words", "ToyReport"), entry("late", "LateReport"), entry("broken", "NoSuchReport"))
     monkeypatch.setattr(BeliefUpdate, "reports", lambda self: entries)
+    monkeypatch.setattr(BeliefUpdate, "expectations", None)  # Without the core's reports that compare.
     return cast.open_study()
 
 
@@ -529,7 +531,7 @@ def test_what_cannot_be_made_leaves_an_empty_table_and_a_line_in_the_log(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     having(monkeypatch, fails="FailingReport", buggy="BuggyReport")
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         files.write_export(study, tmp_path)
     assert (tmp_path / "nothing.csv").read_text() == (tmp_path / "lost.csv").read_text() == "word,times\n"
     assert "fails has no rows in the export: there is nothing to show" in caplog.text
@@ -593,7 +595,9 @@ def test_no_table_of_a_report_takes_a_files_place_and_conditions_reach_it(
 def test_the_reports_of_today_add_what_compares_language_models() -> None:
     made = cast.open_study()
     files_added = {file.name: list(file.rows) for file in reports.export_files(made, {}, ())}
-    assert files_added == {"domination.csv": [], "domination_deployed.csv": []}
+    compared = ["agreement.csv", "calibration.csv", "reliability.csv", "gaps.csv"]
+    assert list(files_added) == [*compared, "domination.csv", "domination_deployed.csv"]
+    assert not any(files_added.values())
 
 
 # Which there are
@@ -607,9 +611,9 @@ def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
     monkeypatch.setattr(
         BeliefUpdate, "reports", lambda self: [entry("pilot", "ToyReport"), entry("Odd name", "ToyReport")]
     )
-    assert [one.name for one in reports.entries_of(made)] == ["pilot", "methods"]
+    assert [one.name for one in reports.entries_of(made)] == ["pilot", "methods", *COMPARING]
     assert "'pilot' is left out" in caplog.text and "'Odd name' is left out" in caplog.text
-    line, _methods = reports.lines_of(made)
+    line, *_others = reports.lines_of(made)
     assert line.obstacle == "cast: nobody has begun the pilot yet"
     cast.walk(cast.begin(made))
     assert reports.lines_of(made)[0].obstacle == ""
@@ -627,7 +631,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
     theirs = ["live", "alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
-    assert names == ["methods", *theirs]
+    assert names == ["methods", *COMPARING, *theirs]
     assert list(instruments.kind("own_answers")().reports()) == []
 
 
@@ -678,4 +682,4 @@ def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
 def test_the_page_on_reports_names_those_that_there_are() -> None:
     document = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
     there_are = {one.entry.name for one in reports.CORE} | {one.name for one in BeliefUpdate().reports()}
-    assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief)", document)) == there_are
+    assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief|studies|the same)", document)) == there_are

@@ -10,7 +10,9 @@ from django.contrib.auth import get_user_model
 
 from bandit.estimators import compare_shares
 from survey.console.text_tables import table
-from survey.contracts.instruments import Metric
+from survey.contracts import instruments
+from survey.contracts.instruments import DemonstrationVerdict, InstrumentMissing, Metric
+from survey.exceptions import NotFound
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
 from survey.services.sittings.answering import advance
@@ -161,3 +163,24 @@ def test_a_verdict_without_anything_that_varies_has_no_p() -> None:
     assert not verdict.lifted and not verdict.passed
     assert "no test, since nothing varies between respondents" in verdict.sentence
     assert demonstration.summary(seconds=1.0, lines=[], verdict=verdict)["p"] is None
+
+
+def test_an_instrument_without_a_demonstration_is_refused_with_those_that_have_one() -> None:
+    with pytest.raises(NotFound, match=r"own_answers brings no demonstration; these do: .*belief_update"):
+        demonstration.demonstration_of("own_answers")
+    with pytest.raises(InstrumentMissing, match="belief_update"):
+        demonstration.demonstration_of("nothing")
+
+
+def test_an_instrument_says_itself_what_its_demonstration_must_find(starter, monkeypatch) -> None:
+    kind = instruments.kind("belief_update")
+    study = demonstration.create_demo_study()
+    own = replace(kind.demonstration, verdict=f"{__name__}.own_verdict")
+    monkeypatch.setattr(kind, "demonstration", own)
+    verdict = demonstration.verdict_on(study, null=True)
+    assert verdict.passed is False and verdict.sentence == f"FAILED: {study.slug}"
+    assert demonstration.summary(seconds=1.0, lines=[], verdict=verdict)["found"] == 0.3333
+
+
+def own_verdict(study, null) -> DemonstrationVerdict:
+    return DemonstrationVerdict(passed=not null, sentence=f"FAILED: {study.slug}", figures={"found": 1 / 3})

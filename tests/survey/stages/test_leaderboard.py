@@ -12,16 +12,18 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from toy_instrument.instrument import Toy
 
+from predictors.evaluation.metrics import losses_of
 from predictors.features import Features
 from survey.contracts import instruments
 from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
 from survey.models import ApiToken, Evaluation, PredictorRun, Stage, Study
 from survey.services.base import csv_lines
 from survey.services.results.export import contents
-from survey.services.stages import lifecycle
-from survey.services.stages.leaderboard import LeaderboardLine, leaderboard, learning_of, sorts_of
+from survey.services.stages import lifecycle, training
+from survey.services.stages.leaderboard import LeaderboardLine, carried_by, leaderboard, learning_of, sorts_of
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -106,6 +108,37 @@ def test_a_line_has_figures_intervals_and_the_difference_from_the_main_one(study
     nll = line.difference["nll"]["overall"]
     assert (nll.value, nll.low, nll.high) == (0.1, 0.0, 0.2)
     assert line.difference["auc"]["overall"].value is None
+
+
+def test_it_says_how_few_answers_decide_who_is_ahead(study: Study, admin_client: Client) -> None:
+    found = Evaluation.objects.get(predictor_run__name="same_task")
+    found.metrics["difference"]["weighted"]["lost"] = 3
+    found.save()
+    line = leaderboard(study)[1]
+    assert (line.lost, leaderboard(study)[3].lost) == (3, None)
+    sentence = (
+        "same_task on stage 2 (sampled, weighting design): without 3 of 12 answers the main predictor and it would "
+        "change places by log score."
+    )
+    assert carried_by(leaderboard(study)) == [sentence]
+    out = StringIO()
+    call_command("leaderboard", study.slug, stdout=out)
+    assert sentence in out.getvalue()
+    page = admin_client.get(reverse("admin:survey_study_leaderboard", args=[study.pk]))
+    assert sentence in page.content.decode()
+
+
+def test_without_these_answers_the_other_predictor_has_the_better_log_score() -> None:
+    rng = np.random.default_rng(1)
+    labels = (rng.random(60) < 0.5).astype(float)
+    scores, main = rng.uniform(0.2, 0.8, 60), rng.uniform(0.2, 0.8, 60)
+    lead = losses_of(labels, scores) - losses_of(labels, main)
+    count = training._lost(labels, scores, main, None)
+    assert count is not None
+    # The answers that help the one ahead most, taken off one by one.
+    sign = np.sign(lead.mean())
+    rest = np.sort(sign * lead)[::-1]
+    assert rest[count:].sum() < 0 <= rest[count - 1 :].sum()
 
 
 def test_it_sorts_from_good_to_bad_with_what_is_unknown_last(study: Study) -> None:
@@ -263,7 +296,7 @@ def test_the_pages_show_the_metrics_that_the_instrument_has(other_kind: Study) -
     admin = Client()
     admin.force_login(User.objects.create_superuser("root"))
     page = admin.get(f"/admin/survey/study/{other_kind.pk}/leaderboard/?sort=rmse").content.decode()
-    assert "RMSE long ones</th>" in page and "RMSE less the main one&#x27;s" not in page and "AUC" not in page
+    assert "RMSE long ones</th>" in page and "RMSE less the main one's</th>" in page and "AUC" not in page
     assert page.index("same_task") < page.index("bert") and "0.100 to 1.000" in page
     study = admin.get(f"/admin/survey/study/{other_kind.pk}/change/").content.decode()
     assert ">RMSE</abbr>" in study and "0.400" in study and "AUC" not in study

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import bandit
+from bandit.fragility import Fragility
 from survey.exceptions import StateRefused
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Question, Study
 from survey.services.answers.conditions import read_condition
@@ -31,6 +32,7 @@ from .deployment import (
     ModelRows,
     Reversal,
     Rule,
+    carried_by,
     compare_deployment,
     failures_of_generalization,
     why_nothing_is_deployed,
@@ -45,24 +47,28 @@ FEWEST_PAIRS = 30
 
 @dataclass(frozen=True)
 class DeploymentTable:
-    """Human-deployed performance under one rule, with the beliefs it is based on; `note` says if it deploys nothing."""
+    """Human-deployed performance under one rule, with the beliefs it is based on; `note` says if it deploys nothing.
+    `fragility`: which pairs carry the ranking, by the models' order in `models`."""
 
     rule: Rule
     beliefs: str
     models: tuple[Deployed, ...]
     reversals: tuple[Reversal, ...]
     note: str
+    fragility: Fragility
 
 
 @dataclass(frozen=True, eq=False)
 class StudyAlignment:
-    """The whole report. `predictor` made the predictions; `pairs` is how many candidates of the stage were used."""
+    """The whole report. `predictor` made the predictions; `pairs` is how many candidates of the stage were used, and
+    `pair_labels` names them."""
 
     study: str
     predictor: str
     stage: int
     pairs: int
     averages: Averages
+    pair_labels: tuple[str, ...]
     scores: tuple[ModelScore, ...]
     differences: tuple[ModelDifference, ...]
     beliefs: BeliefComparison | None
@@ -71,8 +77,10 @@ class StudyAlignment:
     comparison: AlignmentComparison
 
     def as_json(self) -> dict[str, Any]:
-        row = {name: value for name, value in vars(self).items() if name != "comparison"}
+        row = {name: value for name, value in vars(self).items() if name not in ("comparison", "pair_labels")}
         plain: dict[str, Any] = _plain(row)
+        for one in plain["deployment"]:  # A table of its own, whose rows name the pairs.
+            del one["fragility"]
         return plain
 
 
@@ -146,6 +154,12 @@ def alignment_of(
         stage=found.stored.stage.index,
         pairs=len(found.change),
         averages=comparison.averages,
+        pair_labels=tuple(
+            f"{found.questions[evidence].external_id}:{outcome} > {found.questions[target].external_id}"
+            for evidence, outcome, target in zip(
+                found.pairs.evidence.tolist(), found.pairs.outcome.tolist(), found.pairs.target.tolist(), strict=True
+            )
+        ),
         scores=tuple(comparison.score(name, alphas) for name in names),
         differences=tuple(differences),
         beliefs=compared,
@@ -512,9 +526,9 @@ def _deployment(
             rows = [model_rows(trial, by_model) for trial in found.trials]
             figures, reversals = compare_deployment(rows, rule, rng=found.rng, samples=samples)
             highest = np.concatenate([row.belief[row.known] for row in rows])
-            tables.append(
-                DeploymentTable(rule, source, tuple(figures), tuple(reversals), why_nothing_is_deployed(highest, rule))
-            )
+            note = why_nothing_is_deployed(highest, rule)
+            carried = carried_by(rows, rule)
+            tables.append(DeploymentTable(rule, source, tuple(figures), tuple(reversals), note, carried))
     return tables
 
 

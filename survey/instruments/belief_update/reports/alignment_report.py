@@ -6,6 +6,7 @@ from survey.contracts.reports import Argument, Findings, Given, Layout, Linked, 
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, Question, Study, Task
+from survey.services.results.fragile_table import fragile_table
 from survey.services.results.reports import CONDITION
 
 from . import aligning
@@ -92,6 +93,7 @@ class AlignmentReport(Report):
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
         shown = given.whole("failures", lowest=0, highest=10_000)
+        carried = _fragility_table(found)
         failures = aligning.failures_of(study, llm=given.one("llm"), task=given.one("task"), condition=condition)
         averages = found.averages
         return Findings(
@@ -107,11 +109,17 @@ class AlignmentReport(Report):
                 differences_table(found.differences, alphas),
                 *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
                 _deployment_table(found.deployment),
+                carried,
                 _failures_table(failures, shown),
             ],
             pictures=[accuracy_picture(found.comparison)],
             notes=found.notes,
-            data=found.as_json(),
+            data={
+                **found.as_json(),
+                "fragility": [
+                    dict(zip((column.name for column in carried.columns), row, strict=True)) for row in carried.rows
+                ],
+            },
         )
 
 
@@ -154,6 +162,20 @@ def _deployment_table(tables: Sequence[aligning.DeploymentTable]) -> Table:
         ],
         layouts=[_deployment_layout(one) for one in tables],
     )
+
+
+def _fragility_table(found: aligning.StudyAlignment) -> Table:
+    return fragile_table(
+        [(_ranking(one), one.fragility) for one in found.deployment],
+        [model.name for model in found.deployment[0].models],
+        unit="pairs",
+        label=lambda row: found.pair_labels[row],
+    )
+
+
+def _ranking(found: aligning.DeploymentTable) -> str:
+    rule = f"above {found.rule.threshold:g}" if found.rule.kind == "threshold" else "proportional"
+    return f"{rule}, {found.beliefs}"
 
 
 def _deployment_layout(found: aligning.DeploymentTable) -> Layout:

@@ -20,7 +20,7 @@ from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
 
-from .expectations import Expectations, expectations
+from .expectations import StatedExpectations, expectations
 from .figure7 import COLUMNS, BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_rows
 from .rows import belief_rows, belief_update_of
 
@@ -33,7 +33,7 @@ class HumanCalibration:
     from, and notes for the reader."""
 
     lines: tuple[CalibrationLine, ...]
-    expectations: tuple[Expectations, ...]
+    expectations: tuple[StatedExpectations, ...]
     beliefs: int
     people: int
     notes: tuple[str, ...]

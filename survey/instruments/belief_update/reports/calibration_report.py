@@ -15,7 +15,7 @@ from survey.services.studies.finding import find_study
 from . import calibrating
 from .alignment_report import model_names
 from .expectations import COLUMNS as PERPLEXITY_COLUMNS
-from .expectations import FLOOR, Expectations
+from .expectations import FLOOR, StatedExpectations
 from .figure7 import COLUMNS, CalibrationLine, RegionAccuracy, calibration_rows, calibration_svg
 
 MEANINGS = (
@@ -129,7 +129,7 @@ PERPLEXITY_HEADER = (
 )
 
 
-def perplexity_table(lines: Sequence[Expectations]) -> Table:
+def perplexity_table(lines: Sequence[StatedExpectations]) -> Table:
     """How surprised people were by what really happened."""
     rows = [list(line.as_json().values()) for line in lines]
     return Table(
@@ -142,7 +142,7 @@ def perplexity_table(lines: Sequence[Expectations]) -> Table:
     )
 
 
-def _expected(line: Expectations) -> list[str]:
+def _expected(line: StatedExpectations) -> list[str]:
     return [
         line.name,
         in_words(line.as_stated.perplexity, 3),

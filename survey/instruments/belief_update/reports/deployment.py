@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.fragility import Fragility, fragile_means
+
 Floats = NDArray[np.float64]
 
 
@@ -155,6 +157,18 @@ def compare_deployment(
                     )
                 )
     return found, reversals
+
+
+def carried_by(models: list[ModelRows], rule: Rule) -> Fragility:
+    """Which of the n pairs carry the ranking by human-deployed performance: a pair is lost for all models at once.
+
+    Raises:
+        DesignError: a model without a known pair.
+    """
+    sums = np.stack([model.sums(rule) for model in models], axis=1)
+    counted, right = sums[:, :, 0], sums[:, :, 3]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return fragile_means(values=right / counted, weight=counted)
 
 
 def _pair(values: Floats) -> tuple[float, float]:

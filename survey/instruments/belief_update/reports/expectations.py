@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Expectations:
+class StatedExpectations:
     """What the beliefs about one kind of answerer cost.
 
     as_stated: the log score of the beliefs as people stated them, infinite where one was certain and wrong.
@@ -53,7 +53,7 @@ class Expectations:
 
 def expectations(
     name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers, *, rng: np.random.Generator, samples: int = SAMPLES
-) -> Expectations:
+) -> StatedExpectations:
     """The log score that n posteriors give to what the answerers matching them really did.
 
     A belief with several matching answerers counts once; they share its weight, as in figure 7. A reply that is right
@@ -82,7 +82,7 @@ def expectations(
         rng=rng,
         samples=samples,
     )
-    return Expectations(
+    return StatedExpectations(
         name=name,
         beliefs=len(places),
         respondents=len(np.unique(beliefs.respondent[places])),

@@ -44,12 +44,14 @@ ON_TEST_FILE = "The rows are those of the test file, which may hold extremes of 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Predictors on the test rows: what was found, their probabilities by name (n,), and why others have none."""
+    """Predictors on the test rows: what was found, their probabilities by name (n,), and why others have none.
+    `dropped` training rows were left out since their pair is in the test rows."""
 
     test: PairTable
     found: PredictorComparison
     probabilities: Mapping[str, NDArray[np.float64]]
     failures: Mapping[str, str]
+    dropped: int = 0
 
 
 def pieces_from(
@@ -111,6 +113,8 @@ def _table_1(measured: Measured) -> Piece:
     rows |= {name: {} for name in measured.failures}
     reasons = "".join(f" Not measured: {reason}." for reason in measured.failures.values())
     note = f"{measured.found['n']} test rows; intervals are over pairs. {ON_TEST_FILE}{reasons}"
+    if measured.dropped:
+        note += f" {measured.dropped} training rows are left out: each is a test pair, its reverse or other outcome."
     return table_1(rows, note)
 
 

@@ -3,17 +3,26 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, PredictorRun, Stage, Study
-from survey.services.answers.counting import design_weights, frozen_answers, frozen_stages, study_answers
+from survey.services.answers.counting import (
+    design_weights,
+    frozen_answers,
+    frozen_stages,
+    study_answers,
+    subject_keys,
+    trained_subjects,
+)
 from survey.services.answers.majorities import ItemMajority, majorities_of
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.stages.leaderboard import LeaderboardLine, leaderboard
+from survey.services.stages.runs import runs_in_force
 
 from ..labels import beliefs_of
 from .aligning import alignment_of, misleading, obstacle, pool_rows, scored_pool
@@ -91,11 +100,11 @@ def _model_tables(study: Study, answered: Callable[[], Sequence[Assignment]]) ->
     return {name: tried(name, title, partial(made.__getitem__, name)) for name, title in titles.items()}
 
 
-def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[ItemMajority]]:
-    """The last frozen test stage and its labelled items.
+def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[ItemMajority], int]:
+    """The last frozen test stage and its labelled items, without those whose pair trained; how many these are.
 
     Raises:
-        StateRefused: there is none, or no item has a label.
+        StateRefused: there is none, no item has a label, or the pair of each trained.
     """
     tests = [stage for stage in stages if stage.config.design.kind == "test_set"]
     if not tests:
@@ -103,19 +112,33 @@ def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[Item
     labelled = [one for one in majorities_of(tests[-1]) if one.label is not None]
     if not labelled:
         raise StateRefused(f"{study.slug}: no item of test stage {tests[-1].index} has a majority label")
-    return tests[-1], labelled
+    seen: set[frozenset[Any]] = set()
+    for run in runs_in_force(tests[-1]):
+        seen |= trained_subjects(run.stage, held_out_through=run.kept_back_through)
+    keys = subject_keys([one.item for one in labelled], study)
+    kept = [one for one, key in zip(labelled, keys, strict=True) if key not in seen]
+    if not kept:
+        raise StateRefused(
+            f"{study.slug}: the pair of each of the {len(labelled)} items of test stage {tests[-1].index} had answers "
+            "that trained the predictors, so that nothing is left to judge them by"
+        )
+    return tests[-1], kept, len(labelled) - len(kept)
 
 
 def _table_1(study: Study, stages: Sequence[Stage]) -> Piece:
-    stage, _labelled = _test_stage(study, stages)
+    stage, _labelled, trained = _test_stage(study, stages)
     lines = [line for line in leaderboard(study) if line.answers == "majorities" and line.evaluated_on == stage.index]
     if not lines:
         raise StateRefused(f"{study.slug}: no predictor has been judged by the majorities of stage {stage.index} yet")
     note = (
         f"Predictors of stage {lines[0].trained_after} on the {lines[0].n} items of test stage {stage.index}, each "
-        f"once, by their majority labels; intervals are over items. {EXTREMES}"
+        f"once, by their majority labels; intervals are over items. {_trained(trained)}{EXTREMES}"
     )
     return table_1({line.predictor: _figures(line) for line in lines}, note)
+
+
+def _trained(items: int) -> str:
+    return f"{items} more items are left out: answers to their pair trained. " if items else ""
 
 
 def _figures(line: LeaderboardLine) -> dict[tuple[str, str], PaperFigure]:
@@ -128,7 +151,7 @@ def _figures(line: LeaderboardLine) -> dict[tuple[str, str], PaperFigure]:
 
 
 def _groups(study: Study, stages: Sequence[Stage], name: str) -> Piece:
-    stage, labelled = _test_stage(study, stages)
+    stage, labelled, trained = _test_stage(study, stages)
     if any(one.answer.slot.score is None for one in labelled):
         raise StateRefused(f"{study.slug}: the items of stage {stage.index} have no stored predictions")
     labels = np.array([one.label for one in labelled], dtype=np.float64)
@@ -137,7 +160,8 @@ def _groups(study: Study, stages: Sequence[Stage], name: str) -> Piece:
     for one in labelled:
         pair = one.answer.slot.item.pair
         tasks.append((pair.evidence.task.name if pair.evidence else "", pair.target.task.name))
-    note = f"The predictor that planned test stage {stage.index}, on its {len(labelled)} items. {EXTREMES}"
+    items = f"{len(labelled)} items. {_trained(trained)}"
+    note = f"The predictor that planned test stage {stage.index}, on its {items}{EXTREMES}"
     if name == "table3":
         groupings = [[(first, "") for first, _second in tasks], [("", second) for _first, second in tasks]]
         return group_table(

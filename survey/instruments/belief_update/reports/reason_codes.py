@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from predictors.evaluation.agreement import agreement
+from predictors.evaluation.agreement import agreement, krippendorff_alpha
 from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.exceptions import FileErrors, HunchError, Problem
@@ -29,6 +29,14 @@ AGREEMENT = (
     Column("n", "number", "Reasons that both coded."),
     Column("agree", "share", "How often they gave the same code."),
     Column("kappa", "number", "Cohen's kappa; empty where both used one code alone."),
+    Column("low", "number", "Lower end of its 95 % interval over reasons."),
+    Column("high", "number", "Its upper end."),
+)
+ALPHA = (
+    Column("coders", "text", "All coders, by name."),
+    Column("n", "number", "Reasons that at least two of them coded; the others say nothing of agreement."),
+    Column("codes", "number", "Codes given to these reasons."),
+    Column("alpha", "number", "Krippendorff's alpha, nominal; empty where fewer than two different codes were given."),
     Column("low", "number", "Lower end of its 95 % interval over reasons."),
     Column("high", "number", "Its upper end."),
 )
@@ -91,14 +99,15 @@ def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
 
     Raises:
         FileErrors: as `read_codes`, or a file that cannot be read.
-        HunchError: two files have the same name, or two coders have coded no reason in common.
+        HunchError: two files have the same name, or no two coders have coded a reason in common.
     """
     known = known_reasons(reasons_of(study))
     coders = read_all([(read_bytes(path), str(path)) for path in paths], known)
     tables, notes = tables_of(coders, known, seed=seed)
-    for first, second in combinations(coders, 2):
-        if not first.codes.keys() & second.codes.keys():
-            raise HunchError(f"{first.coder} and {second.coder}: have coded no reason in common")
+    pairs = list(combinations(coders, 2))
+    if pairs and not any(first.codes.keys() & second.codes.keys() for first, second in pairs):
+        names = [one.coder for one in coders]
+        raise HunchError(f"{', '.join(names[:-1])} and {names[-1]}: have coded no reason in common")
     return Findings(title=f"Codes of the reasons in {study.slug}", tables=tables, notes=notes)
 
 
@@ -164,9 +173,7 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
         )
         low, high = found["interval"] or (None, None)
         rows.append([first.coder, second.coder, found["n"], found["agree"], found["kappa"], low, high])
-        kappa = "–" if found["kappa"] is None else f"{found['kappa']:.3f}"
-        if low is not None and high is not None:
-            kappa += f" [{low:.3f}, {high:.3f}]"
+        kappa = _shown(found["kappa"], found["interval"])
         shown.append([first.coder, second.coder, str(found["n"]), f"{100 * found['agree']:.1f} %", kappa])
         if found["kappa"] is None:
             notes.append(f"{first.coder} and {second.coder}: both used one code alone, so that kappa is not defined")
@@ -178,9 +185,29 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
     header = ["first", "second", "reasons", "agree", "kappa"]
     tables = [
         Table("agreement", "Agreement of the coders", AGREEMENT, rows, note, [Layout(header, shown)]),
+        _alpha_table(coders, seed=seed),
         Table("codes", "Codes by outcome and change", CODES, list(_code_rows(coders, known))),
     ]
     return tables, notes
+
+
+def _alpha_table(coders: Sequence[Coded], *, seed: int) -> Table:
+    found = krippendorff_alpha([one.codes for one in coders], rng=np.random.default_rng(seed))
+    low, high = found["interval"] or (None, None)
+    names = ", ".join(one.coder for one in coders)
+    row = [names, found["units"], found["codes"], found["alpha"], low, high]
+    shown = [*(str(number) for number in row[:3]), _shown(found["alpha"], found["interval"])]
+    note = "Krippendorff's alpha for codes without an order; in brackets its 95 % interval, reasons resampled."
+    if found["alpha"] is None:
+        note = "No reason has codes by two coders." if not found["units"] else "One code alone was given: no alpha."
+    layout = Layout(["coders", "reasons", "codes", "alpha"], [shown])
+    return Table("alpha", "Agreement of all coders together", ALPHA, [row], note, [layout])
+
+
+def _shown(figure: float | None, interval: Sequence[float] | None) -> str:
+    if figure is None:
+        return "–"
+    return f"{figure:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
 
 
 def _code_rows(coders: Sequence[Coded], known: Mapping[str, Reason]) -> list[list[Any]]:

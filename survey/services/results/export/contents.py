@@ -6,7 +6,7 @@ from datetime import datetime
 from survey.contracts import instruments
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import NotFound
-from survey.models import Assignment, Stage, Study
+from survey.models import Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
 from survey.services.results.export.columns import IS_TEST
@@ -61,7 +61,7 @@ def _marked(study: Study, file: ExtraFile) -> ExtraFile:
 def file_heads(study: Study) -> Iterable[ExtraFile]:
     """The same files for who needs only their names and columns. No answer is read: the instrument's files have no
     rows."""
-    return _with_reports(study, _own_files(study, (), None), NO_LEVELS)
+    return _with_reports(study, _own_files(study, None, None), NO_LEVELS)
 
 
 def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile | None:
@@ -71,21 +71,21 @@ def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile 
     files = (
         extra_files(study)
         if name in own
-        else _with_reports(study, _own_files(study, (), None, with_pay=with_pay), NO_LEVELS)
+        else _with_reports(study, _own_files(study, None, None, with_pay=with_pay), NO_LEVELS)
     )
     return next((file for file in files if file.name == name), None)
 
 
 def _own_files(
     study: Study,
-    answers: Iterable[Assignment],
+    answers: CountedAnswers | None,
     stage: int | None,
     *,
     since: datetime | None = None,
     with_pay: bool = False,
 ) -> Iterator[ExtraFile]:
     instrument = instruments.of_study(study)
-    yield from instrument.extra_files(answers)
+    yield from instrument.extra_files(()) if answers is None else answers.files()
     yield from study_files(study, stage=stage, since=since, with_pay=with_pay)
     yield from sitting_files(study, stage=stage, since=since)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))

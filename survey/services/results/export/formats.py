@@ -6,14 +6,14 @@ JSON inside a cell is an object in JSON Lines and text in Parquet.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
-from survey.services.base.csv_lines import csv_line
+from survey.services.base.csv_lines import csv_line, csv_text
 
 CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
 FORMATS = (CSV, JSON_LINES, PARQUET)
@@ -36,6 +36,23 @@ class TableWriter(ABC):
         """End the file."""
 
 
+as_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def json_rows(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Rows as JSON Lines and the API have them: by column, numbers as numbers, and objects where a cell holds JSON."""
+    names = [column.name for column in columns]
+    in_json = [column.name for column in columns if column.type == "json"]
+    for row in rows:
+        values: dict[str, Any] = dict(
+            zip(names, [int(one) if one is True or one is False else one for one in row], strict=True)
+        )
+        for name in in_json:
+            if isinstance(values[name], str):
+                values[name] = json.loads(values[name])
+        yield values
+
+
 class CsvWriter(TableWriter):
     def __init__(self, path: Path, columns: Sequence[Column]) -> None:
         super().__init__(path, columns)
@@ -43,7 +60,7 @@ class CsvWriter(TableWriter):
         self._file.write(csv_line(column.name for column in columns))
 
     def write(self, rows: Rows) -> None:
-        self._file.writelines(map(csv_line, rows))
+        self._file.write(csv_text(rows))
 
     def close(self) -> None:
         self._file.close()
@@ -53,17 +70,9 @@ class JsonLinesWriter(TableWriter):
     def __init__(self, path: Path, columns: Sequence[Column]) -> None:
         super().__init__(path, columns)
         self._file = path.open("w", encoding="utf-8", newline="")
-        self._names = [column.name for column in columns]
-        self._json = {index for index, column in enumerate(columns) if column.type == "json"}
 
     def write(self, rows: Rows) -> None:
-        for row in rows:
-            values = [
-                json.loads(value) if index in self._json and isinstance(value, str) else _plain(value)
-                for index, value in enumerate(row)
-            ]
-            line = json.dumps(dict(zip(self._names, values, strict=True)), ensure_ascii=False, separators=(",", ":"))
-            self._file.write(line + "\n")
+        self._file.writelines([f"{as_line(row)}\n" for row in json_rows(self.columns, rows)])
 
     def close(self) -> None:
         self._file.close()

@@ -4,9 +4,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,22 +36,19 @@ from survey.services.base.job_kinds import JobKind, Progress, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import replace_file
 
-from .codebook import CODEBOOK_HEADER, codebook, codebook_page
-from .columns import columns_of
+from . import files
+from .codebook import codebook_page
 from .contents import extra_files, file_heads
-from .formats import CSV, FORMATS, WRITERS
+from .formats import CSV, FORMATS
 from .increments import read_since
-from .reading import answer_rows
 
-ANSWERS = "answers.csv"
-AT_ONCE = 1000  # rows
 CHUNK = 1 << 20
 MOMENT = (1980, 1, 1, 0, 0, 0)  # of the files in the ZIP: the same bytes for the same rows
 
 
 def table_names(study: Study) -> list[str]:
     """The tables of a study's export, without an ending."""
-    return [_stem(name) for name in (ANSWERS, *(file.name for file in file_heads(study)))]
+    return [files.stem_of(name) for name in (files.ANSWERS, *(file.name for file in file_heads(study)))]
 
 
 def _check(study: Study, given: Given) -> None:
@@ -70,7 +65,7 @@ def make(work: Work) -> Mapping[str, Any]:
     wanted = [name for name in table_names(study) if not work.given["table"] or name in work.given["table"]]
     all_of_it = not levels and since is None
     counts = {name: count for name, count in counts_of(study).items() if name in wanted} if all_of_it else {}
-    answers = ExtraFile(ANSWERS, columns_of(study), answer_rows(study, levels=levels, since=since))
+    answers = files.answers_table(study, levels=levels, since=since)
     further = extra_files(study, levels=levels, since=since, with_pay=with_pay) if set(wanted) - {"answers"} else ()
     name = work.folder / f"{study.slug}-export.zip"
     with (
@@ -82,11 +77,10 @@ def make(work: Work) -> Mapping[str, Any]:
             archive, Path(scratch), work.given["format"], work.progress, total=sum(one() for one in counts.values())
         )
         for file in _files(answers, further):
-            stem = _stem(file.name)
+            stem = files.stem_of(file.name)
             if stem in wanted:
                 pack.add(file, counts.get(stem))
-        entries = [(file, *_facts(column)) for file, column in codebook(study) if _stem(file) in wanted]
-        pack.add(ExtraFile("codebook.csv", CODEBOOK_HEADER, entries), None, formats=(CSV,))
+        pack.add(files.codebook_table(study, wanted), None, formats=(CSV,))
         pack.add_text("codebook.md", codebook_page(study, levels))
         manifest = {
             "study": study.slug,
@@ -128,24 +122,18 @@ class Pack:
         Raises:
             HunchError: other rows were written than there are.
         """
-        stem, before = _stem(file.name), count() if count else 0
-        chosen = formats or self.formats
+        stem, before = files.stem_of(file.name), count() if count else 0
+        paths = {name: self.scratch / f"{stem}.{name}" for name in formats or self.formats}
         written = 0
-        with ExitStack() as ended:
-            writers = [WRITERS[name](self.scratch / f"{stem}.{name}", file.columns) for name in chosen]
-            for writer in writers:
-                ended.callback(writer.close)
-            for rows in _parts(file.rows):
-                for writer in writers:
-                    writer.write(rows)
-                written += len(rows)
-                self.done += len(rows) if count else 0
-                self.progress(min(self.done, self.total), self.total, f"writing {stem}")
+        for rows in files.write_table(file, paths):
+            written += rows
+            self.done += rows if count else 0
+            self.progress(min(self.done, self.total), self.total, f"writing {stem}")
         if count:
             _compare(stem, written, before, count())
         self.rows[stem] = written
-        for name in chosen:
-            self._pack(self.scratch / f"{stem}.{name}")
+        for path in paths.values():
+            self._pack(path)
 
     def _pack(self, path: Path) -> None:
         entry = zipfile.ZipInfo(path.name, MOMENT)
@@ -214,20 +202,6 @@ def counts_of(study: Study) -> dict[str, Callable[[], int]]:
 def _files(answers: ExtraFile, further: Iterable[ExtraFile]) -> Iterator[ExtraFile]:
     yield answers
     yield from further
-
-
-def _facts(column: Any) -> tuple[str, str, str]:
-    return column.name, column.kind, column.description
-
-
-def _parts(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    rest = iter(rows)
-    while part := list(islice(rest, AT_ONCE)):
-        yield part
-
-
-def _stem(name: str) -> str:
-    return name.removesuffix(".csv")
 
 
 KIND = JobKind(

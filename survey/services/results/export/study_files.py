@@ -176,7 +176,7 @@ def _pay(people: Collection[int]) -> dict[tuple[int, int], list[Any]]:
         "seconds",
         "approved_at",
     )
-    for person, wave, key, *known, approved in rows.values_list(*facts, "seconds", "approved_at"):
+    for person, wave, key, *known, approved in rows.values_list(*facts):
         found[person, wave] = [*known, in_utc(approved), bonus.get(key, 0)]
     return found
 

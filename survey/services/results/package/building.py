@@ -1,4 +1,5 @@
-"""A data package as a job: Psych-DS, Croissant, codebook, changes, checksums, and programs that redo the main table.
+"""A data package as a job: Psych-DS, Croissant, RO-Crate, codebook, changes, checksums, and programs that redo the main
+table; or a folder for the Hugging Face Hub.
 
 The same rows give the same bytes: nothing in it says when it was built. Imports models and below.
 """
@@ -18,19 +19,29 @@ from survey.exceptions import HunchError
 from survey.models import Sitting, Study
 from survey.places import installed_version
 from survey.services.base import rights
-from survey.services.base.csv_lines import csv_line
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import replace_file
-from survey.services.results.export.columns import columns_of
+from survey.services.results.export import files
 from survey.services.results.export.contents import extra_files
-from survey.services.results.export.reading import answer_rows
+from survey.services.results.export.formats import CSV, PARQUET
 
+from . import hugging_face, ro_crate
 from .coarsening import Coarse
 from .outcomes import outcome_files
 
 INTERNAL, PUBLIC = "internal", "public"
 REVIEWED = "reviewed"
+PSYCH_DS, HUGGING_FACE = "psych-ds", "hugging-face"
+WORDS = {
+    "README.md": "What is in this folder.",
+    "CHANGES.md": "What is new in each version, and changes of the study file.",
+    "codebook.md": "What every column means.",
+    "dataset_description.json": "The description by Psych-DS.",
+    "croissant.json": "The description by Croissant.",
+    "analysis.py": "Redoes the main table from the files alone, with Python.",
+    "analysis.R": "Redoes the main table from the files alone, with R.",
+}
 # It grows by each look, also by asking for a package; `export` has it.
 NEVER = "audit.csv"
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -90,19 +101,23 @@ def _check(study: Study, given: Given) -> None:
 def make(work: Work) -> Mapping[str, Any]:
     study, given = work.study, work.given
     is_public = given.one("audience") == PUBLIC
-    name = f"{study.slug}-{given.one('audience')}-{given.one('version')}"
+    is_hub = given.one("layout") == HUGGING_FACE
+    name = f"{study.slug}-{given.one('audience')}-{given.one('version')}" + ("-hugging-face" if is_hub else "")
     with (
         TemporaryDirectory(dir=work.folder) as scratch,
         replace_file(work.folder / f"{name}.zip") as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        writer = _Writer(archive, name, Path(scratch))
+        writer = _Writer(archive, name, Path(scratch), format=PARQUET if is_hub else CSV)
         tables = list(_tables(work, reviewed=given.one("texts") == REVIEWED) if is_public else _all_tables(work))
         for number, table in enumerate(tables):
             work.progress(number, len(tables), f"writing {table.name}")
             writer.add_table(study, table)
-        for path, text in _texts(study, given, writer.tables, is_public=is_public).items():
+        facts = _facts(study, given, is_public=is_public)
+        texts = _hub_texts if is_hub else _texts
+        for path, text in texts(study, given, facts, writer.tables, is_public=is_public).items():
             writer.add(path, text.encode())
+        writer.add(ro_crate.FILE, _as_text(_crate(study, facts, writer)).encode())
         writer.add_checksums()
     return {"rows": {table.stem: table.rows for table in writer.tables}}
 
@@ -113,7 +128,7 @@ def make(work: Work) -> Mapping[str, Any]:
 def _all_tables(work: Work) -> Iterator[ExtraFile]:
     study = work.study
     with_pay = work.asked_by is None or rights.may(work.asked_by, Right.SEE_POSTINGS, study.pk)
-    yield ExtraFile("answers.csv", columns_of(study), answer_rows(study))
+    yield files.answers_table(study)
     for file in extra_files(study, with_pay=with_pay):
         if file.name != NEVER:
             yield file
@@ -125,7 +140,7 @@ def _tables(work: Work, *, reviewed: bool) -> Iterator[ExtraFile]:
     study = work.study
     coarse = Coarse(study, reviewed=reviewed)
     whole = [
-        ExtraFile("answers.csv", columns_of(study), answer_rows(study)),
+        files.answers_table(study),
         *extra_files(study),
         *outcome_files(study),
     ]
@@ -146,21 +161,23 @@ class DataFile:
 class _Writer:
     """The ZIP that grows. Everything lies in one folder of the package's name."""
 
-    def __init__(self, archive: zipfile.ZipFile, folder: str, scratch: Path) -> None:
-        self.archive, self.folder, self.scratch = archive, folder, scratch
+    def __init__(self, archive: zipfile.ZipFile, folder: str, scratch: Path, *, format: str) -> None:
+        self.archive, self.folder, self.scratch, self.format = archive, folder, scratch, format
         self.tables: list[DataFile] = []
         self.hashes: dict[str, str] = {}
+        self.sizes: dict[str, int] = {}
 
     def add_table(self, study: Study, file: ExtraFile) -> None:
-        """Named as Psych-DS asks: keys and values of letters and digits, and the ending _data.csv."""
-        stem = file.name.removesuffix(".csv")
-        table = DataFile(stem, f"data/study-{_plain(study.slug)}_description-{_plain(stem)}_data.csv", file.columns)
-        path = self.scratch / "table.csv"
-        with path.open("w", encoding="utf-8", newline="") as target:
-            target.write(csv_line(column.name for column in file.columns))
-            for row in file.rows:
-                target.write(csv_line(row))
-                table.rows += 1
+        """CSV files are named as Psych-DS asks: keys and values of letters and digits, and the ending _data.csv. Of
+        Parquet files there is none without rows: the Hub cannot show it."""
+        stem = files.stem_of(file.name)
+        name = f"data/study-{_plain(study.slug)}_description-{_plain(stem)}_data.csv"
+        table = DataFile(stem, name if self.format == CSV else f"data/{stem}.parquet", file.columns)
+        path = self.scratch / f"table.{self.format}"
+        table.rows = sum(files.write_table(file, {self.format: path}))
+        self.tables.append(table)
+        if not table.rows and self.format == PARQUET:
+            return
         entry = zipfile.ZipInfo(f"{self.folder}/{table.path}", MOMENT)
         entry.compress_type = zipfile.ZIP_DEFLATED
         found = hashlib.sha256()
@@ -169,11 +186,12 @@ class _Writer:
                 found.update(chunk)
                 target_entry.write(chunk)
         table.sha256 = self.hashes[table.path] = found.hexdigest()
-        self.tables.append(table)
+        self.sizes[table.path] = path.stat().st_size
 
     def add(self, path: str, content: bytes) -> None:
         self.archive.writestr(zipfile.ZipInfo(f"{self.folder}/{path}", MOMENT), content, zipfile.ZIP_DEFLATED)
         self.hashes[path] = hashlib.sha256(content).hexdigest()
+        self.sizes[path] = len(content)
 
     def add_checksums(self) -> None:
         lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(self.hashes.items()))
@@ -187,8 +205,9 @@ def _plain(text: str) -> str:
 # Descriptions
 
 
-def _texts(study: Study, given: Given, tables: Sequence[DataFile], *, is_public: bool) -> dict[str, str]:
-    facts = _facts(study, given, is_public=is_public)
+def _texts(
+    study: Study, given: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
+) -> dict[str, str]:
     return {
         "README.md": _readme(study, facts, tables, is_public=is_public),
         "CHANGES.md": _changes(study, given, is_public=is_public),
@@ -198,6 +217,39 @@ def _texts(study: Study, given: Given, tables: Sequence[DataFile], *, is_public:
         "analysis.py": (SCRIPTS / "analysis.py-tpl").read_text(encoding="utf-8"),
         "analysis.R": (SCRIPTS / "analysis.R-tpl").read_text(encoding="utf-8"),
     }
+
+
+def _hub_texts(
+    study: Study, given: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
+) -> dict[str, str]:
+    """What a folder for the Hugging Face Hub has beside its tables. Croissant is made by the Hub itself."""
+    shown = [table for table in tables if table.rows]
+    named = {table.stem: (table.path, table.rows) for table in shown}
+    head = hugging_face.card_head(facts, named, study.config.languages)
+    empty = [table.stem for table in tables if not table.rows]
+    lines = [
+        _about(facts, is_public=is_public),
+        "```python",
+        'from datasets import load_dataset\n\nanswers = load_dataset("NAME/OF-THE-DATASET", "answers")["train"]',
+        "```\n",
+        "Every table is a configuration of its own, and has one split. `codebook.md` says what each column means.",
+        "`weight` is the answer's weight in the figures of all stages: a mean with it is the study's plain figure.\n",
+        *_rows_of(shown),
+    ]
+    if empty:
+        lines.append(f"\nThese tables have no rows, and so no file: {', '.join(empty)}.")
+    return {
+        "README.md": head + "\n".join(lines) + "\n",
+        "CHANGES.md": _changes(study, given, is_public=is_public),
+        "codebook.md": _codebook(study, shown),
+    }
+
+
+def _crate(study: Study, facts: Mapping[str, Any], writer: _Writer) -> dict[str, Any]:
+    tables = {table.path: f"The table {table.stem}: {table.rows} rows." for table in writer.tables}
+    found = {path: (sha256, tables.get(path) or WORDS[path]) for path, sha256 in writer.hashes.items()}
+    published = facts.get("datePublished", study.created_at.date().isoformat())
+    return ro_crate.crate_of(facts, found, sizes=writer.sizes, published=published)
 
 
 def _as_text(value: Any) -> str:
@@ -217,7 +269,7 @@ def _facts(study: Study, given: Given, *, is_public: bool) -> dict[str, Any]:
         "description": f"Answers, people and plans of the study {study.slug}, collected with Hunch; the {kind} package."
         + (" Some of its people were simulated." if people else ""),
         "version": given.one("version"),
-        "schemaVersion": "Psych-DS 0.4.0",
+        "schemaVersion": "Psych-DS 1.5.0",
         "license": given.one("licence"),
         "keywords": ["Hunch", study.instrument],
         "creator": [{"@type": "Person", "name": name} for name in given["author"]],
@@ -306,7 +358,8 @@ def _changes(study: Study, given: Given, *, is_public: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool) -> str:
+def _about(facts: Mapping[str, Any], *, is_public: bool) -> str:
+    """What every README begins with."""
     kind = (
         "The public package: times are weeks, ages are bands of ten years, answers that fewer than five people gave "
         "in a form are `other`, people have names that stand nowhere else, and nothing of a panel is in it. What "
@@ -314,18 +367,29 @@ def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[DataFile], 
         if is_public
         else "The internal package holds all that is known of people by pseudonym. Do not publish it."
     )
+    return "\n".join(
+        [
+            f"# {facts['name']}\n",
+            f"{facts['description']}\n",
+            f"{kind}\n",
+            f"Version {facts['version']}, licence: {facts.get('license', 'none given')}, made with Hunch "
+            f"{installed_version()}.\n",
+        ]
+    )
+
+
+def _rows_of(tables: Sequence[DataFile]) -> list[str]:
+    return ["| file | rows |", "| --- | --- |", *(f"| {table.path} | {table.rows} |" for table in tables)]
+
+
+def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool) -> str:
     lines = [
-        f"# {facts['name']}\n",
-        f"{facts['description']}\n",
-        f"{kind}\n",
-        f"Version {facts['version']}, licence: {facts.get('license', 'none given')}, made with Hunch "
-        f"{installed_version()}.\n",
-        "- `dataset_description.json` describes it by Psych-DS, `croissant.json` by Croissant, `codebook.md` in words.",
+        _about(facts, is_public=is_public),
+        "- `dataset_description.json` describes it by Psych-DS, `croissant.json` by Croissant, "
+        "`ro-crate-metadata.json` by RO-Crate, `codebook.md` in words.",
         "- `python3 analysis.py` or `Rscript analysis.R` redoes the main table from the files alone.",
         "- `sha256sum --check SHA256SUMS` says whether a file was changed.\n",
-        "| file | rows |",
-        "| --- | --- |",
-        *(f"| {table.path} | {table.rows} |" for table in tables),
+        *_rows_of(tables),
     ]
     return "\n".join(lines) + "\n"
 
@@ -349,6 +413,13 @@ KIND = JobKind(
             "of it and nobody can be recognised by it",
             default="left out",
             choices=lambda _study: ("left out", REVIEWED),
+        ),
+        Argument(
+            "layout",
+            "psych-ds: CSV files with Psych-DS and Croissant; hugging-face: Parquet files with a card, for the Hugging "
+            "Face Hub. Both have RO-Crate",
+            default=PSYCH_DS,
+            choices=lambda _study: (PSYCH_DS, HUGGING_FACE),
         ),
         Argument("licence", "such as https://creativecommons.org/licenses/by/4.0/"),
         Argument("doi", "such as 10.5281/zenodo.1234567, where one is reserved"),

@@ -132,7 +132,9 @@ class Command(ReportCommand):
         if not made:
             return None, "; ".join(failures.values())
         found = comparison.compare(tested, made, train=kept, seed=seed, samples=samples)
-        return Measured(tested, found, {one.name: one.probabilities for one in made}, failures), ""
+        return Measured(
+            tested, found, {one.name: one.probabilities for one in made}, failures, len(table) - len(kept)
+        ), ""
 
 
 def _people_study(study: Study, named: str | None) -> list[str]:

@@ -20,7 +20,7 @@ from .evaluate_predictors import whole_number
 class Command(ReportCommand):
     help = (
         "Read the codes that people gave to a study's reasons (columns answer and code, a file for each coder): the "
-        "codes by outcome and change, and Cohen's kappa of every two coders."
+        "codes by outcome and change, Cohen's kappa of every two coders, and Krippendorff's alpha of all together."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ class Command(ReportCommand):
         parser.add_argument(
             "--store", action="store_true", help="keep the codes with the study: the report reasons then shows them"
         )
-        parser.add_argument("--out", type=Path, metavar="DIR", help="write agreement.csv and codes.csv")
+        parser.add_argument("--out", type=Path, metavar="DIR", help="write agreement.csv, alpha.csv and codes.csv")
 
     def handle(
         self, *args: Any, slug: str, files: list[Path], seed: int, store: bool, out: Path | None, **options: Any

@@ -1,0 +1,438 @@
+"""How many rows carry a ranking: a small set of judgements whose loss changes who is ahead of whom. Numpy alone.
+
+The set is found by influence: what the loss of each row would change, to first order, in the difference between two
+scores (Broderick, Giordano and Meager, "An automatic finite-sample robustness metric", 2020; for Bradley-Terry Huang,
+Shen, Wei and Broderick, "Dropping just a handful of preferences can change top large language model rankings", 2025).
+The rows that help the one ahead most are left out first. What is found is confirmed by fitting again without them and
+made as short as the order allows, so that it is an upper bound of the smallest such set: a smaller one may exist, a
+larger one is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bandit.errors import DesignError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+RIVALS = 5  # how many of those behind are tried for the first place
+MOST_STEPS = 100
+CONVERGED = 1e-10
+TINY = 1e-12
+LARGEST = 40.0  # a difference of log-odds beyond which nothing is told apart
+
+
+@dataclass(frozen=True, eq=False)
+class Fragile:
+    """Two neighbours of a ranking, and a set of rows whose loss puts the second ahead.
+
+    ahead, behind: places in the list of names, from 0. margin: how far ahead, in the unit of the scores. rows: whose
+    loss was confirmed to turn it, most telling first; None where no set was found. margin_after: the same without them,
+    below 0. share: of all rows with weight.
+    """
+
+    ahead: int
+    behind: int
+    margin: float
+    rows: Ints | None
+    margin_after: float | None
+    share: float | None
+
+    @property
+    def count(self) -> int | None:
+        """How many rows; an upper bound of the smallest such set."""
+        return None if self.rows is None else len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Fragility:
+    """Of one ranking. order: places by falling score. scores: (k,). first: what changes the first place, None with a
+    single name. neighbours: each two that follow one another, best first."""
+
+    order: Ints
+    scores: Floats
+    first: Fragile | None
+    neighbours: tuple[Fragile, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BradleyTerry:
+    """theta: (k,) log-odds strengths, centred. side: log-odds that the first shown gains by being first; 0 without."""
+
+    theta: Floats
+    side: float
+
+
+def fit_bradley_terry(
+    *,
+    first: ArrayLike,
+    second: ArrayLike,
+    outcome: ArrayLike,
+    names: int,
+    weight: ArrayLike | None = None,
+    ridge: float = 0.1,
+    side: bool = True,
+) -> BradleyTerry:
+    """Strengths by weighted logistic regression: logit P(first is better) = theta_first - theta_second + side.
+
+    Args:
+        first, second: (n,) who was shown first and second, from 0.
+        outcome: (n,) 1 where the first was better, 0 where the second was, 0.5 for a tie.
+        names: how many are ranked, k.
+        weight: (n,) of 0 or more; scaled to mean 1 over the rows with weight.
+        ridge: (ridge / 2) sum of theta^2 is taken off the log-likelihood, so that an unbeaten name stays finite.
+
+    Raises:
+        DesignError: shapes or values do not fit, names that no row connects, or no finite fit without a ridge.
+    """
+    duels = _Duels.of(first, second, outcome, weight, names, ridge, side)
+    return duels.centred(duels.fit(duels.sums))
+
+
+def fragile_bradley_terry(
+    *,
+    first: ArrayLike,
+    second: ArrayLike,
+    outcome: ArrayLike,
+    names: int,
+    weight: ArrayLike | None = None,
+    ridge: float = 0.1,
+    side: bool = True,
+) -> Fragility:
+    """Which rows carry a Bradley-Terry ranking. Arguments and errors as in `fit_bradley_terry`.
+
+    A lost row counts nothing; the weights of the others keep their scale.
+    """
+    duels = _Duels.of(first, second, outcome, weight, names, ridge, side)
+    start = duels.fit(duels.sums)
+    inverse = duels.inverse(duels.sums, start)
+    rows = int((duels.weight > 0).sum())
+
+    def turned(ahead: int, behind: int) -> Fragile:
+        contrast = np.zeros(duels.size)
+        contrast[[ahead, behind]] = 1.0, -1.0
+        effect = duels.effects(start, contrast @ inverse)
+        margin = float(start[ahead] - start[behind])
+
+        def margin_without(lost: Ints) -> float:
+            try:
+                found = duels.fit(duels.without(lost), start)
+            except (DesignError, np.linalg.LinAlgError):
+                return np.inf
+            return float(found[ahead] - found[behind])
+
+        def further(lost: Ints) -> Floats:
+            sums = duels.without(lost)
+            at = duels.fit(sums, start)
+            return duels.effects(at, contrast @ duels.inverse(sums, at))
+
+        lost = _shortest(margin, effect, margin_without, further)
+        return _fragile(ahead, behind, margin, lost, margin_without, rows)
+
+    return _of_ranking(duels.centred(start).theta, turned)
+
+
+def fragile_means(*, values: ArrayLike, weight: ArrayLike | None = None) -> Fragility:
+    """Which rows carry a ranking by weighted means, higher first.
+
+    Args:
+        values: (n, k), a row for what is lost together (an answer, a pair of questions), a column for each name; NaN
+            where a name has none.
+        weight: (n,), or (n, k) where a row counts differently for each name; 0 or more. None: each counts once.
+
+    Raises:
+        DesignError: shapes do not fit, or a name without a value.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or not table.size:
+        raise DesignError(f"values: needs a row a unit and a column a name, not shape {table.shape}")
+    masses = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if masses.shape not in (table.shape, table.shape[:1]):
+        raise DesignError(f"weight: shape {masses.shape} for values of {table.shape}")
+    mass = np.where(np.isnan(table), 0.0, masses if masses.ndim == 2 else masses[:, None])
+    if not (np.isfinite(mass) & (mass >= 0)).all():
+        raise DesignError("weight: must be finite and at least 0")
+    below = mass.sum(axis=0)
+    if not (below > 0).all():
+        raise DesignError(f"values: name {int(np.flatnonzero(~(below > 0))[0])} has none")
+    above = np.where(mass > 0, table, 0.0) * mass
+    scores = above.sum(axis=0) / below
+    rows = int((mass > 0).any(axis=1).sum())
+
+    def turned(ahead: int, behind: int) -> Fragile:
+        effect = np.zeros(len(table))
+        for name, sign in ((ahead, -1.0), (behind, 1.0)):
+            effect += sign * (above[:, name] - scores[name] * mass[:, name]) / below[name]
+
+        def margin_without(lost: Ints) -> float:
+            kept = [
+                (above[:, name].sum() - above[lost, name].sum(), below[name] - mass[lost, name].sum())
+                for name in (ahead, behind)
+            ]
+            if min(size for _sum, size in kept) <= 1e-9 * max(below[ahead], below[behind]):
+                return np.inf  # Nothing is left to compare.
+            return float(kept[0][0] / kept[0][1] - kept[1][0] / kept[1][1])
+
+        margin = float(scores[ahead] - scores[behind])
+        lost = _shortest(margin, effect, margin_without, None)
+        return _fragile(ahead, behind, margin, lost, margin_without, rows)
+
+    return _of_ranking(scores, turned)
+
+
+def _of_ranking(scores: Floats, turned: Callable[[int, int], Fragile]) -> Fragility:
+    order = np.argsort(-scores, kind="stable")
+    neighbours = tuple(turned(int(one), int(two)) for one, two in pairwise(order))
+    tried = [*neighbours[:1], *(turned(int(order[0]), int(rival)) for rival in order[2 : RIVALS + 1])]
+    found = [one for one in tried if one.count is not None]
+    first = min(found, key=lambda one: one.count or 0) if found else (tried[0] if tried else None)
+    return Fragility(order=order, scores=scores, first=first, neighbours=neighbours)
+
+
+def _fragile(
+    ahead: int, behind: int, margin: float, lost: Ints | None, margin_without: Callable[[Ints], float], rows: int
+) -> Fragile:
+    if lost is None:
+        return Fragile(ahead, behind, margin, None, None, None)
+    return Fragile(ahead, behind, margin, lost, margin_without(lost), len(lost) / rows)
+
+
+def _shortest(
+    margin: float,
+    effect: Floats,
+    margin_without: Callable[[Ints], float],
+    further: Callable[[Ints], Floats] | None,
+) -> Ints | None:
+    """The shortest beginning of the rows by rising effect whose loss turns the margin; None where none was found.
+
+    effect: (n,) what the loss of each row adds to the margin, to first order. further: the same without rows that are
+    lost already, to go on where the first order was not enough.
+    """
+    order = _helpful(effect, margin)
+    if not len(order):
+        return None
+    if _turns(margin_without(order)):
+        return _first_turning(order, margin_without, 0)
+    low = len(order)
+    order = _all_helpful(effect) if further is None else _gone_on(order, margin_without, further)
+    return _first_turning(order, margin_without, low)
+
+
+def _turns(margin: float) -> bool:
+    """Whether the second is ahead, and not level but for rounding."""
+    return margin < -TINY
+
+
+def _helpful(effect: Floats, margin: float) -> Ints:
+    """The rows that help the one ahead, most first, until their effects add up to more than the margin."""
+    many = 64
+    while True:
+        many = min(many, len(effect))
+        part = np.argpartition(effect, many - 1)[:many] if many < len(effect) else np.arange(len(effect))
+        part = part[np.argsort(effect[part], kind="stable")]
+        part = part[effect[part] < 0]
+        enough = np.flatnonzero(margin + np.cumsum(effect[part]) < -TINY)
+        if len(enough):
+            return part[: int(enough[0]) + 1]
+        if many == len(effect) or len(part) < many:
+            return part
+        many *= 4
+
+
+def _all_helpful(effect: Floats) -> Ints:
+    order = np.argsort(effect, kind="stable")
+    found: Ints = order[effect[order] < 0]
+    return found
+
+
+def _gone_on(
+    order: Ints, margin_without: Callable[[Ints], float], further: Callable[[Ints], Floats], rounds: int = 12
+) -> Ints:
+    """More rows, by their effects without those that are lost already, until the margin turns or none helps."""
+    for _round in range(rounds):
+        left = margin_without(order)
+        if _turns(left) or not np.isfinite(left):
+            break
+        effect = further(order)
+        effect[order] = 0.0
+        more = _helpful(effect, left)
+        if not len(more):
+            break
+        order = np.concatenate([order, more])
+    return order
+
+
+def _first_turning(order: Ints, margin_without: Callable[[Ints], float], low: int) -> Ints | None:
+    """The shortest beginning of `order` that turns the margin, by halving; those of `low` rows or fewer do not."""
+    if not len(order) or not _turns(margin_without(order)):
+        return None
+    high = len(order)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _turns(margin_without(order[:middle])):
+            high = middle
+        else:
+            low = middle
+    return order[:high]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """By ordered pair (first, second), k x k: the weight, and the weight of the first's wins."""
+
+    mass: Floats
+    wins: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Duels:
+    first: Ints
+    second: Ints
+    outcome: Floats
+    weight: Floats
+    names: int
+    ridge: float
+    side: bool
+    sums: _Sums
+
+    @classmethod
+    def of(
+        cls,
+        first: ArrayLike,
+        second: ArrayLike,
+        outcome: ArrayLike,
+        weight: ArrayLike | None,
+        names: int,
+        ridge: float,
+        side: bool,
+    ) -> _Duels:
+        one, two, y = np.asarray(first), np.asarray(second), np.asarray(outcome, dtype=np.float64)
+        w = np.ones(y.size) if weight is None else np.asarray(weight, dtype=np.float64)
+        if not one.shape == two.shape == y.shape == w.shape or y.ndim != 1 or not y.size:
+            raise DesignError(
+                f"first, second, outcome, weight: shapes {one.shape}, {two.shape}, {y.shape} and {w.shape}; give one "
+                "of each a judgement"
+            )
+        for name, places in (("first", one), ("second", two)):
+            if not np.issubdtype(places.dtype, np.integer) or not ((places >= 0) & (places < names)).all():
+                raise DesignError(f"{name}: must be whole numbers from 0 to {names - 1}")
+        if (one == two).any():
+            raise DesignError(f"second: row {int(np.flatnonzero(one == two)[0])} compares a name with itself")
+        if not ((y >= 0) & (y <= 1)).all():
+            raise DesignError("outcome: must lie between 0 and 1")
+        if not (np.isfinite(w) & (w >= 0)).all() or not w.any():
+            raise DesignError("weight: must be at least 0 everywhere, and above 0 somewhere")
+        if not ridge >= 0:
+            raise DesignError(f"ridge: {ridge!r} is below 0")
+        w = w / w[w > 0].mean()
+        a, b = one.astype(np.int64), two.astype(np.int64)
+        found = cls(a, b, y, w, names, float(ridge), side, _sums(a, b, y, w, names))
+        found.check_connected()
+        return found
+
+    @property
+    def size(self) -> int:
+        return self.names + self.side
+
+    def check_connected(self) -> None:
+        linked = (self.sums.mass + self.sums.mass.T) > 0
+        reached = np.zeros(self.names, dtype=bool)
+        reached[0] = True
+        for _step in range(self.names):
+            grown = reached | linked[reached].any(axis=0)
+            if (grown == reached).all():
+                break
+            reached = grown
+        if not reached.all():
+            apart = ", ".join(str(place) for place in np.flatnonzero(~reached)[:5])
+            raise DesignError(f"first, second: no judgements connect the names {apart} with name 0")
+
+    def without(self, lost: Ints) -> _Sums:
+        gone = _sums(self.first[lost], self.second[lost], self.outcome[lost], self.weight[lost], self.names)
+        return _Sums(np.maximum(self.sums.mass - gone.mass, 0.0), np.maximum(self.sums.wins - gone.wins, 0.0))
+
+    def chances(self, at: Floats) -> Floats:
+        """(k, k): that the first of an ordered pair is judged better."""
+        logit = at[: self.names, None] - at[None, : self.names] + (at[-1] if self.side else 0.0)
+        found: Floats = 1 / (1 + np.exp(-np.clip(logit, -LARGEST, LARGEST)))
+        return found
+
+    def inverse(self, sums: _Sums, at: Floats) -> Floats:
+        found: Floats = np.linalg.inv(self.curvature(sums, self.chances(at))).astype(np.float64)
+        return found
+
+    def curvature(self, sums: _Sums, chance: Floats) -> Floats:
+        k = self.names
+        v = sums.mass * chance * (1 - chance)
+        both = v + v.T
+        found = np.zeros((self.size, self.size))
+        found[:k, :k] = np.diag(both.sum(axis=1)) - both + self.ridge * np.eye(k)
+        if self.ridge == 0:  # Only differences are told; this fixes their mean at 0.
+            found[:k, :k] += v.sum() / k**2
+        if self.side:
+            found[:k, k] = found[k, :k] = v.sum(axis=1) - v.sum(axis=0)
+            found[k, k] = v.sum()
+        return found
+
+    def fit(self, sums: _Sums, start: Floats | None = None) -> Floats:
+        """The strengths, and the side behind them, by Newton's method."""
+        at = np.zeros(self.size) if start is None else start.copy()
+        k = self.names
+        for _step in range(MOST_STEPS):
+            chance = self.chances(at)
+            surplus = sums.wins - sums.mass * chance
+            slope = np.zeros(self.size)
+            slope[:k] = surplus.sum(axis=1) - surplus.sum(axis=0) - self.ridge * at[:k]
+            if self.side:
+                slope[k] = surplus.sum()
+            step = np.linalg.solve(self.curvature(sums, chance), slope)
+            at = at + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+            if np.abs(at).max() > LARGEST:
+                raise DesignError("ridge: without one some strengths are infinite; give a ridge above 0")
+            if np.abs(step).max() < CONVERGED:
+                return at
+        raise DesignError("outcome: the fit does not end; give a ridge above 0")
+
+    def centred(self, at: Floats) -> BradleyTerry:
+        theta = at[: self.names]
+        return BradleyTerry(theta - theta.mean(), float(at[-1]) if self.side else 0.0)
+
+    def effects(self, at: Floats, direction: Floats) -> Floats:
+        """(n,) what the loss of each row adds to direction' x (strengths, side), to first order.
+
+        `direction` is the contrast times the inverse curvature.
+        """
+        chance = self.chances(at)
+        across = direction[: self.names, None] - direction[None, : self.names]
+        if self.side:
+            across = across + direction[-1]
+        found: Floats = self.weight * (chance[self.first, self.second] - self.outcome) * across[self.first, self.second]
+        return found
+
+
+def _sums(first: Ints, second: Ints, outcome: Floats, weight: Floats, names: int) -> _Sums:
+    cell = first * names + second
+    mass: Floats = np.bincount(cell, weights=weight, minlength=names**2).astype(np.float64)
+    wins: Floats = np.bincount(cell, weights=weight * outcome, minlength=names**2).astype(np.float64)
+    return _Sums(mass.reshape(names, names), wins.reshape(names, names))
+
+
+def in_words(found: Fragility, names: Sequence[str], *, unit: str = "judgements") -> Iterator[str]:
+    """A sentence for the first place, and one that says what the numbers are."""
+    one = found.first
+    if one is None:
+        return
+    if one.count is None:
+        yield f"No set of {unit} was found whose loss takes the first place from {names[one.ahead]}."
+    else:
+        yield (
+            f"Without {one.count:,} of the {unit} ({100 * (one.share or 0.0):.3g} %) {names[one.behind]} would be "
+            f"ahead of {names[one.ahead]}, who is first. This is an upper bound: fewer may do."
+        )

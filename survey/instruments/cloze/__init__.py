@@ -1,0 +1,1 @@
+"""Cloze: people read the beginning of a sentence and write its next word, and so do language models."""

@@ -1,0 +1,1 @@
+"""What cloze norms say: numpy alone, without the database."""

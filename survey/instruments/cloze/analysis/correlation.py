@@ -1,0 +1,280 @@
+"""The predictability norm correlation (PNC) of language models: human against model surprisal. Needs numpy alone.
+
+PNC is the weighted Pearson correlation over positions (Hao, Mendelsohn, Sterneck, Martinez and Frank, "Probabilistic
+predictions of people perusing", 2020). A position's weight is 1 / its chance of being drawn. What is estimated is the
+value at a fixed number of answers at every position, over sentences such as these.
+
+Intervals resample sentences, all models on the same resamples, and add what answers of one person have in common: the
+part of the variance that people add is the sum over people of the products of different answers' influences (Cameron,
+Gelbach and Miller, "Robust inference with multiway clustering", 2011). They are made on Fisher's z with Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit.student import student_t_quantile
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Interval = tuple[float, float]
+
+RESAMPLES = 1000
+FEWEST = 3  # positions, for a correlation
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """N positions with people's surprisal: its mean and its mean square at the number of answers that is aimed at, the
+    weight and the sentence of each; all (N,).
+
+    answer_position, answer_influence, answer_person: single answers (A,), where they are known: which position, how
+    much each moves its surprisal, and whose it is.
+    """
+
+    human: Floats
+    square: Floats
+    weight: Floats
+    sentence: Ints
+    answer_position: Ints | None = None
+    answer_influence: Floats | None = None
+    answer_person: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A figure with its 95 % interval; None where it is not defined. `positions`: how many it rests on."""
+
+    value: float | None
+    interval: Interval | None
+    positions: int
+
+
+def weighted_correlation(x: Floats, y: Floats, weight: Floats, square: Floats | None = None) -> float | None:
+    """Pearson's correlation of x and y (N,) with weights (N,); None where one of them does not vary.
+
+    Args:
+        square: the mean of y squared at each place, where y itself is a mean.
+    """
+    table = _moments(x, y, y**2 if square is None else square, weight).sum(axis=0)
+    found = float(_correlations(table[None])[0])
+    return None if math.isnan(found) else found
+
+
+def spearman(x: Floats, y: Floats, weight: Floats) -> float | None:
+    """The weighted correlation of ranks, ties in the middle."""
+    return weighted_correlation(_ranks(x), _ranks(y), weight)
+
+
+def pnc(
+    positions: Positions,
+    models: Mapping[str, Floats],
+    *,
+    rng: np.random.Generator,
+    samples: int = RESAMPLES,
+) -> tuple[dict[str, Correlation], dict[tuple[str, str], Correlation]]:
+    """The PNC of each model, and for each two models the first one's less the other's, where both have a surprisal.
+
+    Args:
+        models: by name the model's surprisal (N,); NaN or infinite where it has none, which leaves the position out.
+    """
+    _names, sentence = np.unique(positions.sentence, return_inverse=True)
+    sentence = sentence.reshape(-1)
+    groups = int(sentence.max()) + 1 if len(sentence) else 0
+    counts = _counts(groups, rng, samples)
+    cache: dict[tuple[str, bytes], _Sampled] = {}
+
+    def of(name: str, inside: NDArray[np.bool_]) -> _Sampled:
+        key = (name, inside.tobytes())
+        if key not in cache:
+            cache[key] = _sampled(positions, models[name], inside, sentence, groups, counts)
+        return cache[key]
+
+    known = {name: np.isfinite(values) & np.isfinite(positions.human) for name, values in models.items()}
+    single = {name: of(name, inside).correlation(groups) for name, inside in known.items()}
+    names = list(models)
+    differences = {}
+    for place, one in enumerate(names):
+        for other in names[place + 1 :]:
+            both = known[one] & known[other]
+            differences[one, other] = _difference(of(one, both), of(other, both), groups)
+    return single, differences
+
+
+def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: int = RESAMPLES) -> Correlation:
+    """People's mean surprisal over positions, in nats, with its interval."""
+    inside = np.isfinite(positions.human)
+    _names, sentence = np.unique(positions.sentence, return_inverse=True)
+    sentence = sentence.reshape(-1)
+    groups = int(sentence.max()) + 1 if len(sentence) else 0
+    weight = np.where(inside, positions.weight, 0.0)
+    values = np.where(inside, positions.human, 0.0)
+    if not weight.sum() > 0:
+        return Correlation(None, None, 0)
+    mean = float((weight * values).sum() / weight.sum())
+    sums = np.stack([_by(sentence, weight * values, groups), _by(sentence, weight, groups)], axis=1)
+    drawn = _counts(groups, rng, samples) @ sums
+    found = np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.nan), where=drawn[:, 1] > 0)
+    variance = _variance(found) + _of_people(positions, weight / weight.sum())
+    half = _quantile(groups) * math.sqrt(variance)
+    count = int(inside.sum())
+    return Correlation(mean, (mean - half, mean + half) if groups > 1 else None, count)
+
+
+def reliability(pairs: Iterable[tuple[Floats, Floats]], weight: Floats) -> float | None:
+    """How alike two groups of people of the whole size would be: the mean correlation of halves (N,), by the formula of
+    Spearman and Brown; None where it is not above 0."""
+    found = []
+    for one, other in pairs:
+        inside = np.isfinite(one) & np.isfinite(other)
+        if inside.sum() < FEWEST:
+            continue
+        value = weighted_correlation(one[inside], other[inside], weight[inside])
+        if value is not None:
+            found.append(value)
+    if not found:
+        return None
+    mean = sum(found) / len(found)
+    return 2 * mean / (1 + mean) if mean > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """One correlation on the sample and on every resample, on Fisher's z, and what each position adds to it."""
+
+    value: float
+    z: float
+    resampled: Floats
+    slope: Floats
+    positions: Positions
+    count: int
+
+    def correlation(self, groups: int) -> Correlation:
+        if math.isnan(self.value):
+            return Correlation(None, None, self.count)
+        if groups < FEWEST:
+            return Correlation(self.value, None, self.count)
+        variance = _variance(self.resampled) + _of_people(self.positions, self.slope)
+        half = _quantile(groups) * math.sqrt(variance)
+        return Correlation(self.value, (math.tanh(self.z - half), math.tanh(self.z + half)), self.count)
+
+
+def _difference(one: _Sampled, other: _Sampled, groups: int) -> Correlation:
+    if math.isnan(one.value) or math.isnan(other.value):
+        return Correlation(None, None, one.count)
+    value = one.value - other.value
+    if groups < FEWEST:
+        return Correlation(value, None, one.count)
+    # A difference has no z of its own: its slope is that of the correlations themselves.
+    slope = one.slope * (1 - one.value**2) - other.slope * (1 - other.value**2)
+    variance = _variance(np.tanh(one.resampled) - np.tanh(other.resampled)) + _of_people(one.positions, slope)
+    half = _quantile(groups) * math.sqrt(variance)
+    return Correlation(value, (value - half, value + half), one.count)
+
+
+def _sampled(
+    positions: Positions,
+    model: Floats,
+    inside: NDArray[np.bool_],
+    sentence: Ints,
+    groups: int,
+    counts: Floats,
+) -> _Sampled:
+    weight = np.where(inside, positions.weight, 0.0)
+    x = np.where(inside, model, 0.0)
+    y = np.where(inside, positions.human, 0.0)
+    square = np.where(inside, positions.square, 0.0)
+    count = int(inside.sum())
+    nothing = _Sampled(math.nan, math.nan, np.empty(0), np.zeros(len(x)), positions, count)
+    if count < FEWEST:
+        return nothing
+    # Centred, so that sums of squares lose no digits; a correlation does not depend on where 0 lies.
+    middle_x, middle_y = np.average(x, weights=weight), np.average(y, weights=weight)
+    centred_x, centred_y = np.where(inside, x - middle_x, 0.0), np.where(inside, y - middle_y, 0.0)
+    centred_square = np.where(inside, square - 2 * middle_y * y + middle_y**2, 0.0)
+    moments = _moments(centred_x, centred_y, centred_square, weight)
+    value = float(_correlations(moments.sum(axis=0)[None])[0])
+    if math.isnan(value):
+        return nothing
+    by_sentence = np.stack([_by(sentence, moments[:, column], groups) for column in range(6)], axis=1)
+    resampled = np.arctanh(np.clip(_correlations(counts @ by_sentence), -1 + 1e-12, 1 - 1e-12))
+    share = weight / weight.sum()
+    sd_x = math.sqrt(float((share * centred_x**2).sum()))
+    sd_y = math.sqrt(float((share * centred_square).sum()))
+    slope = share * (centred_x / (sd_x * sd_y) - value * centred_y / sd_y**2) / max(1 - value**2, 1e-12)
+    return _Sampled(value, math.atanh(min(max(value, -1 + 1e-12), 1 - 1e-12)), resampled, slope, positions, count)
+
+
+def _moments(x: Floats, y: Floats, square: Floats, weight: Floats) -> Floats:
+    return np.stack([weight, weight * x, weight * y, weight * x * x, weight * square, weight * x * y], axis=1)
+
+
+def _correlations(sums: Floats) -> Floats:
+    """From sums of moments (B, 6)."""
+    total = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)
+    mean_x, mean_y = sums[:, 1] / total, sums[:, 2] / total
+    of_x = sums[:, 3] / total - mean_x**2
+    of_y = sums[:, 4] / total - mean_y**2
+    both = sums[:, 5] / total - mean_x * mean_y
+    tiny = 1e-12 * (1 + np.abs(sums[:, 3] / total) + np.abs(sums[:, 4] / total))
+    defined = (of_x > tiny) & (of_y > tiny)
+    found = np.full(len(sums), np.nan)
+    found[defined] = both[defined] / np.sqrt(of_x[defined] * of_y[defined])
+    return np.clip(found, -1, 1)
+
+
+def _counts(groups: int, rng: np.random.Generator, samples: int) -> Floats:
+    """How often each sentence is in each resample (samples, groups)."""
+    if not groups:
+        return np.zeros((samples, 0))
+    return rng.multinomial(groups, np.full(groups, 1 / groups), size=samples).astype(np.float64)
+
+
+def _by(group: Ints, values: Floats, groups: int) -> Floats:
+    return np.bincount(group, weights=values, minlength=groups).astype(np.float64)
+
+
+def _variance(values: Floats) -> float:
+    defined = values[np.isfinite(values)]
+    return float(defined.var(ddof=1)) if len(defined) > 1 else math.nan
+
+
+def _of_people(positions: Positions, slope: Floats) -> float:
+    """What people add to the variance: products of different answers of one person; never below 0."""
+    place, influence, person = positions.answer_position, positions.answer_influence, positions.answer_person
+    if place is None or influence is None or person is None or not len(place):
+        return 0.0
+    parts = slope[place] * influence
+    _people, number = np.unique(person, return_inverse=True)
+    sums = np.bincount(number.reshape(-1), weights=parts)
+    return max(0.0, float((sums**2).sum() - (parts**2).sum()))
+
+
+def _quantile(groups: int) -> float:
+    return student_t_quantile(0.975, max(1, groups - 1))
+
+
+def _ranks(values: Floats) -> Floats:
+    _found, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    middle: Floats = (last - (count - 1) / 2)[place.reshape(-1)].astype(np.float64)
+    return middle
+
+
+def by_part(
+    positions: Positions, models: Mapping[str, Floats], part: Sequence[str], *, rng: np.random.Generator
+) -> dict[tuple[str, str], Correlation]:
+    """The PNC of each model in each part of the positions, named by an array of words (N,)."""
+    names = np.array(part, dtype=str)
+    found = {}
+    for name in dict.fromkeys(part):
+        inside = names == name
+        own = {model: np.where(inside, values, np.nan) for model, values in models.items()}
+        single, _differences = pnc(positions, own, rng=rng, samples=400) if inside.any() else ({}, {})
+        found.update({(model, name): value for model, value in single.items()})
+    return found

@@ -1,0 +1,58 @@
+"""What `hunch demo --instrument cloze` runs: its bank, its models, and what it must find."""
+
+from pathlib import Path
+
+import numpy as np
+from django.db.models import Count
+
+from survey.contracts.instruments import DemonstrationVerdict
+from survey.models import Bank, NgramModel, Study
+from survey.services.answers.counting import study_answers
+from survey.services.banks import ngrams, text_files, texts
+from survey.services.banks.importing import Problems, import_rows, load_starter_bank
+from survey.services.base.hashing import digest
+
+from .analysis.answers import surprisal
+from .analysis.normalising import stripped
+from .norms import norms_of
+from .people import chance_of
+from .reading import read_models
+
+BANK = "cloze-sentences"
+FILE = Path(__file__).with_name("sentences.csv")
+# The correlation of what was found with what the simulated people were made of: at least, and at most under the null.
+LEAST, NULL = 0.5, 0.3
+MODELS = (("cloze-unigram", 1), ("cloze-bigram", 2))
+
+
+def load_bank() -> Bank:
+    """The sentences that come with Hunch, and two n-gram models of other texts; made unless they are stored."""
+    problems = Problems()
+    rows = list(texts.read(FILE, problems, format="sentences"))
+    problems.raise_if_any()
+    known = Bank.objects.filter(name=BANK, sha256=digest([row.content for row in rows])).first()
+    bank = known or import_rows(rows, problems, bank_name=BANK, source_file=FILE.name)
+    other = None
+    for name, order in MODELS:
+        if not NgramModel.objects.filter(name=name).exists():
+            other = other or text_files.texts_of_bank(load_starter_bank())
+            ngrams.train(other, name=name, order=order, unit="word", smoothing="kneser_ney")
+    return bank
+
+
+def verdict(study: Study, null: bool) -> DemonstrationVerdict:
+    """Whether people's surprisal goes with the chances by which the simulated people wrote."""
+    read_models(study, everything=False)
+    norms = [norm for norm in norms_of(study_answers(study)) if norm.n >= 5]
+    human = [float(surprisal(norm.k_lenient, norm.n, len(norm.lenient), 1.0)) for norm in norms]
+    truth = [-np.log(chance_of(norm.asked.fragment, stripped(norm.asked.target))) for norm in norms]
+    found = float(np.corrcoef(human, truth)[0, 1]) if len(norms) > 2 else 0.0
+    answers = sum(norm.n for norm in norms)
+    drawn_again = study.items.annotate(stages=Count("slots__stage", distinct=True)).filter(stages__gt=1).count()
+    passed = abs(found) <= NULL if null else found >= LEAST
+    wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
+    sentence = (
+        f"people's surprisal at {len(norms)} positions goes with what simulated people were made of: r = {found:.2f}, "
+        f"where {wanted}; {drawn_again} positions were drawn in both stages and are pooled by count"
+    )
+    return DemonstrationVerdict(passed, sentence, {"r": found, "positions": len(norms), "answers": answers})

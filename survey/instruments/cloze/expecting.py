@@ -1,0 +1,109 @@
+"""The next person's word beside what models expected: the cloze task's part in the reports that compare."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, ItemReader, Items
+from survey.exceptions import StateRefused
+from survey.models import Assignment, Study
+
+from .analysis.normalising import normalised
+from .chances import chance_of_positions
+from .estimands import position_part
+from .labels import score_of, written_word_of
+from .options import ClozeOptions
+from .reading import ModelWords, words_of_models
+
+WORD = ComparedEvent(
+    name="word",
+    title="the next person writes the sentence’s own word",
+    human="whether a person wrote it",
+    machine="the chance that the model gave to it",
+)
+SHOWN = 120  # characters of a fragment in a list
+
+
+class ClozeExpecting(Expecting):
+    """`study`: whose answers, with its options; without it only `events` can be asked for."""
+
+    events = (WORD,)
+
+    def __init__(self, study: Study | None, *, options: ClozeOptions | None) -> None:
+        self._study, self._options = study, options
+
+    def of(self, answers: Sequence[Assignment], weights: np.ndarray, *, event: str) -> Expectations:
+        if self._study is None or self._options is None:
+            raise RuntimeError("cloze: what people expect is read of a study, and there is none")
+        lenient = self._options.normalisation == "lenient"
+        asked = {answer.slot.item_id: answer.slot.item.asked_word for answer in answers}
+        place = {key: index for index, key in enumerate(asked)}
+        item = np.array([place[answer.slot.item_id] for answer in answers], dtype=np.int64)
+        value, said = [], []
+        for answer in answers:
+            score = score_of(written_word_of(answer))
+            hit = score is not None and (score.lenient if lenient else score.exact)
+            own = normalised(answer.slot.item.asked_word.target)
+            value.append(float(hit))
+            said.append(own if hit else "" if score is None else score.normalised)
+        words = list(asked.values())
+        questions = {one.question_id: one.question for one in words}
+        models = [one for one in words_of_models(self._study, list(questions.values())) if one.values]
+        if not models:
+            raise StateRefused(
+                f"{self._study.slug}: no language model has read its sentences; name one in [[models]], then run "
+                f"hunch cloze {self._study.slug} --read"
+            )
+        chances = chance_of_positions(self._study)
+        return Expectations(
+            event=WORD,
+            items=Items(
+                labels=[f"{one.question.external_id}@{one.position}" for one in words],
+                texts=[_shown(one.fragment) for one in words],
+                groups={
+                    "source": np.array([one.question.task.name for one in words], dtype=str),
+                    "position": np.array([position_part(one.position) for one in words], dtype=str),
+                },
+            ),
+            item=item,
+            person=np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
+            weight=weights,
+            value=np.array(value, dtype=np.float64),
+            readers=[_reader(model, words, item, said) for model in models],
+            said=said,
+            others=_of_others(item, said, self._options.smoothing),
+            item_weight=np.array([1 / chances.get(key, 1.0) for key in asked], dtype=np.float64),
+            written=self._study.bank.created_at.date(),
+        )
+
+
+def _reader(model: ModelWords, words: Sequence, item: np.ndarray, said: Sequence[str]) -> ItemReader:
+    keys, places = [one.question_id for one in words], [one.position for one in words]
+    chance = np.exp(-np.maximum(model.of("surprisal", keys, places), 0.0))
+    known = [{normalised(word): given for word, given in model.words(one.question_id, one.position)} for one in words]
+    given = np.full(len(item), np.nan)
+    for row, (index, word) in enumerate(zip(item.tolist(), said, strict=True)):
+        if word == normalised(words[index].target):
+            given[row] = chance[index]
+        else:
+            given[row] = known[index].get(word, np.nan)
+    return ItemReader(model.config.name, "model", chance, given=given, trained=model.config.trained)
+
+
+def _of_others(item: np.ndarray, said: Sequence[str], smoothing: float) -> np.ndarray:
+    """(count of this word among the others + a) / (n - 1 + a K), K being the others' distinct words and one more."""
+    counts: dict[int, Counter[str]] = {}
+    for index, word in zip(item.tolist(), said, strict=True):
+        counts.setdefault(index, Counter())[word] += 1
+    found = np.empty(len(said))
+    for row, (index, word) in enumerate(zip(item.tolist(), said, strict=True)):
+        own = counts[index]
+        distinct = len(own) - (own[word] == 1)
+        found[row] = (own[word] - 1 + smoothing) / (own.total() - 1 + smoothing * (distinct + 1))
+    return found
+
+
+def _shown(fragment: str) -> str:
+    text = f"{fragment} …" if fragment else "…"
+    return text if len(text) <= SHOWN else f"… {text[-(SHOWN - 2) :]}"

@@ -1,0 +1,288 @@
+"""The cloze task as the core sees it."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+
+from survey.contracts.expectations import Expecting
+from survey.contracts.instruments import (
+    CONTRACT,
+    Demonstration,
+    ListedInstrument,
+    Place,
+    Practice,
+    Priority,
+    Signals,
+)
+from survey.contracts.reports import ReportEntry
+from survey.contracts.screens import Screen
+from survey.contracts.tables import ExtraFile
+from survey.models import Assignment, Item, Question, Response
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.base.compiled import insert
+from survey.study_file import Note
+
+from . import expecting, export, labels, norms, people, practice, priorities, screens
+from .analysis.normalising import RULE
+from .estimands import ClozeEstimates
+from .models import AskedWord, WordScore, WrittenWord
+from .options import ClozeOptions
+
+ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
+# What no page of a person shows.
+ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+
+
+class ClozeSignals(Signals):
+    """Words read for an item, and the words that were written: who always writes the same one may not be reading."""
+
+    def word_counts(self, items: Any) -> dict[int, int]:
+        return dict(AskedWord.objects.filter(pk__in=items).values_list("pk", "position"))
+
+    def stated_values(self, sittings: Any) -> Iterable[tuple[int, str, str]]:
+        words = WrittenWord.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        for sitting, text in words.values_list("response__assignment__sitting", "text").iterator():
+            yield sitting, "word", text.casefold()
+
+
+class Cloze(ListedInstrument):
+    """A sentence and a position in it: what stands before is shown, and the next word is asked for."""
+
+    name = "cloze"
+    title = "Cloze"
+    contract = CONTRACT
+    options_model = ClozeOptions
+    columns = export.COLUMNS
+    codebook_note = "Surprisals and entropies are in nats."
+    signals = ClozeSignals()
+    demonstration = Demonstration(
+        "example-cloze.toml",
+        "survey.instruments.cloze.demonstration.load_bank",
+        "survey.instruments.cloze.demonstration.verdict",
+    )
+
+    @property
+    def practice(self) -> Practice:
+        return practice.ClozePractice()
+
+    @property
+    def estimates(self) -> ClozeEstimates:
+        return ClozeEstimates(lenient=self._study is None or self.options.normalisation == "lenient")
+
+    @property
+    def priority(self) -> Priority | None:
+        if self._study is None or self.options.priority == "none":
+            return None
+        return priorities.ClozePriority(self.study, self.options)
+
+    @cached_property
+    def expectations(self) -> Expecting:
+        return expecting.ClozeExpecting(self._study, options=None if self._study is None else self.options)
+
+    def reports(self) -> Sequence[ReportEntry]:
+        return (
+            ReportEntry(
+                "cloze",
+                "Cloze norms",
+                "What people wrote at each position, and how well language models' surprisal goes with it.",
+                "survey.instruments.cloze.reports.study_report.ClozeReport",
+            ),
+            ReportEntry(
+                "cloze_budget",
+                "Budget",
+                "How precise the study as it is planned would be, and other ways to spend its answers.",
+                "survey.instruments.cloze.reports.budget_report.ClozeBudget",
+            ),
+        )
+
+    # The study file
+
+    def problems(self) -> Iterable[tuple[Place, str]]:
+        config, options = self.study.config, self.options
+        if not self.universe_size(filtered_questions(self.study)):
+            yield ("bank",), "no sentence has a word that can be asked for: allow the first or last word, or add some"
+        names = [model.name for model in config.models]
+        place: Place = ("instrument", "options", "priority_model")
+        if options.priority_model and options.priority_model not in names:
+            yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
+        if options.priority == "gap" and not names:
+            yield ("instrument", "options", "priority"), '"gap" is the distance to a model: name one in [[models]]'
+        if options.lists:
+            yield from self._list_problems()
+        adaptive = any(stage.design.kind not in ("uniform", "test_set") for stage in config.stages)
+        if options.priority != "none" and not adaptive:
+            yield (
+                ("instrument", "options", "priority"),
+                "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it",
+            )
+
+    def _list_problems(self) -> Iterator[tuple[Place, str]]:
+        """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing beside them."""
+        config, place = self.study.config, ("instrument", "options", "lists")
+        questions = self.usable(filtered_questions(self.study))
+        counts = {len(self.positions_of(question)) for question in questions}
+        if len(counts) > 1:
+            yield (
+                place,
+                (
+                    f"sentences have {min(counts)} to {max(counts)} positions: give each as many in the bank's column "
+                    "positions"
+                ),
+            )
+            return
+        universe, items = self.universe_size(questions), config.sitting.items
+        if config.candidates.size < universe:
+            yield ("candidates", "size"), f"lists hold all {universe} positions: set it to {universe} or more"
+        for index, stage in enumerate(config.stages, start=1):
+            roles = config.roles_of(index)
+            if stage.design.kind != "uniform" or roles.holdout or roles.controls:
+                yield place, f"stage {index}: lists need a uniform design, holdout = 0 and controls = 0"
+            answers = stage.responses_per_item
+            if stage.sittings * items != universe * answers or len(questions) * answers % items:
+                yield (
+                    place,
+                    (
+                        f"stage {index}: {stage.sittings} sittings of {items} items do not ask each of {universe} "
+                        f"positions {answers} times; with sitting.items = {len(questions)} set sittings = "
+                        f"{universe * answers // max(1, len(questions))}"
+                    ),
+                )
+
+    def list_of(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
+        """The list on which this position is asked for: a sentence's first position is on another list than that of the
+        sentence before it, and so on in turn."""
+        if not self.options.lists:
+            return None
+        question = questions[row["question"]]
+        positions = self.positions_of(question)
+        return (positions.index(int(row["position"])) + int(row["question"])) % len(positions)
+
+    def remarks(self) -> Sequence[Note]:
+        options = self.options
+        fewest = min((stage.responses_per_item for stage in self.study.config.stages if stage.teaches), default=1)
+        if fewest >= options.responses_per_item:
+            return ()
+        return (
+            Note(
+                "instrument.options.responses_per_item",
+                f"the figures aim at {options.responses_per_item} answers at each position, and a stage asks for "
+                f"{fewest}; raise the stage's responses_per_item, or lower the option",
+            ),
+        )
+
+    # Items
+
+    def positions_of(self, question: Question) -> list[int]:
+        """The positions that may be asked for in a sentence; none in a text of one word."""
+        options, last = self.options, len(question.plain.split()) - 1
+        return [
+            place
+            for place in question.extra.get("positions", range(last + 1))
+            if last > 0 and not (place == 0 and options.skip_first) and not (place == last and options.skip_last)
+        ]
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        return [question for question in questions if self.positions_of(question)]
+
+    def drawn_by(self) -> Any:
+        return {"skip_first": self.options.skip_first, "skip_last": self.options.skip_last}
+
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        places = [(index, place) for index, one in enumerate(questions) for place in self.positions_of(one)]
+        return np.array(places, dtype=ROW)
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{questions[row['question']].position}@{int(row['position'])}"
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        """The sentence: a person meets each sentence once."""
+        return (int(row["question"]),)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        asked = AskedWord.objects.in_bulk([item.pk for item in items])
+        return [(asked[item.pk].question_id,) for item in items]
+
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        asked = AskedWord.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(asked[item.pk].question,) for item in items]
+
+    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        return [(item.asked_word.question_id,) for item in items]
+
+    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+        """Every booklet gets its share of each source."""
+        return (questions[row["question"]].task_id,)
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        AskedWord.objects.bulk_create(
+            [
+                AskedWord(item=item, question=questions[row["question"]], position=int(row["position"]))
+                for item, row in zip(items, rows, strict=True)
+            ],
+            batch_size=2000,
+        )
+
+    # Screens and responses
+
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        question = "slot__item__asked_word__question"
+        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in ON_NO_SCREEN))
+
+    @classmethod
+    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
+        return responses.select_related("written_word")
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment)
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        asked = response.assignment.slot.item.asked_word
+        text = cleaned["word"]
+        rule = int(RULE)
+        normalised, match = labels.judged(text, asked.question, asked.target, rule)
+        word = insert(WrittenWord(response=response, text=text, several=labels.is_several(text)))
+        insert(WordScore(word=word, rule=rule, normalised=normalised, exact=match.exact, lenient=match.lenient))
+
+    def answer_in_words(self, response: Response) -> str:
+        return response.written_word.text if hasattr(response, "written_word") else ""
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        """What was typed. A later rule judges it anew, and its hash stays."""
+        word = labels.written_word_of(assignment)
+        return [] if word is None else [word.text, word.several]
+
+    def counts_unfinished(self, assignment: Assignment) -> bool:
+        """Whoever left when asked for one word only has written a first word."""
+        return labels.written_word_of(assignment) is not None
+
+    # Export
+
+    def export_values(self, assignment: Assignment) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        return ("responses__written_word__scores", "slot__item__asked_word__question__task")
+
+    def label_relations(self) -> Sequence[str]:
+        return self.prefetch()  # There are no points.
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__written_word__scores",)
+
+    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
+        return (ExtraFile("cloze.csv", norms.COLUMNS, self._norms(assignments)),)
+
+    def _norms(self, assignments: Iterable[Assignment]) -> Iterator[Sequence[Any]]:
+        options = self.options
+        yield from norms.rows_of(
+            norms.norms_of(assignments),
+            lenient=options.normalisation == "lenient",
+            smoothing=options.smoothing,
+        )
+
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.ClozePerson:
+        return people.ClozePerson(study=self.study, seed=seed, null=null)

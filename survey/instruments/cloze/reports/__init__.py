@@ -1,0 +1,1 @@
+"""The report of cloze studies, and of norms that somebody already has."""

@@ -1,0 +1,198 @@
+"""The report `cloze_budget`: how precise a planned cloze study would be, beside other ways to spend its answers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from survey.contracts import instruments
+from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError
+from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base.seeds import generator
+
+if TYPE_CHECKING:
+    from survey.models import Study
+
+COLUMNS = (
+    Column("plan", "text", "How the answers are spent."),
+    Column("positions", "number", "Positions with answers, on average."),
+    Column("answers", "number", "Answers at a position in each stage that draws it.", whole=True),
+    Column("people", "number", "People that all stages need.", whole=True),
+    Column("pnc", "number", "PNC of a model that gives what people expect, with an error of 1 nat."),
+    Column("width", "number", "Width of its 95 % interval."),
+    Column("width_difference", "number", "Width of the interval of its difference to a model with an error of 2 nats."),
+    Column("width_surprisal", "number", "Width of the interval of people's mean surprisal, in nats."),
+    Column("ceiling", "number", "The highest PNC to be expected, by the reliability of people's surprisal."),
+    Column("studies", "number", "Simulated studies.", whole=True),
+)
+MOST_POSITIONS = 20_000  # of a simulated bank
+SPLITS = 4
+SAMPLES = 200
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """What one way of spending the answers gives, on average."""
+
+    name: str
+    positions: float
+    answers: int
+    people: int
+    pnc: float
+    width: float
+    width_difference: float
+    width_surprisal: float
+    ceiling: float
+    studies: int
+
+    @property
+    def values(self) -> list[object]:
+        return [getattr(self, column.name if column.name != "plan" else "name") for column in COLUMNS]
+
+
+class ClozeBudget(Report):
+    arguments: ClassVar[Sequence[Argument]] = (
+        Argument("studies", "simulated studies of each plan", default="40", on_pages="20", most_on_web=60),
+    )
+
+    def make(self, study: "Study", given: Given) -> Findings:
+        studies = given.whole("studies", lowest=2, highest=2000)
+        plan = plan_of(study)
+        lines = [outlook(name, one, studies=studies, seed=study.seed) for name, one in ways(plan)]
+        first = lines[0]
+        return Findings(
+            title="What the cloze study would find",
+            lines=[
+                f"as planned, {first.people:,} people give {first.answers} answers at each of {first.positions:,.0f} "
+                f"positions: a PNC near {first.pnc:.2f} would have an interval {first.width:.3f} wide"
+            ],
+            tables=[_table(lines)],
+            notes=[
+                "simulated people, sentences and models stand in for yours: compare the plans with each other, and "
+                "take the widths as a guide"
+            ],
+            data={"lines": [dict(zip((column.name for column in COLUMNS), one.values, strict=True)) for one in lines]},
+        )
+
+
+def plan_of(study: "Study") -> ClozePlan:
+    """The study as its file plans it, over as many sentences and positions as its bank has.
+
+    Raises:
+        HunchError: a stage asks for fewer positions than a correlation needs.
+    """
+    config, instrument = study.config, instruments.of_study(study)
+    questions = eligible_questions(study)
+    universe = instrument.universe_size(questions)
+    each = max(1, round(universe / max(1, len(questions))))
+    stages = [stage for stage in config.stages if stage.teaches]
+    answers = stages[0].responses_per_item
+    drawn = tuple(stage.sittings * config.sitting.items // stage.responses_per_item for stage in stages)
+    sentences = min(len(questions), MOST_POSITIONS // each)
+    if min(drawn) < 4:
+        raise HunchError(
+            f"{study.slug}: a stage draws fewer than 4 positions; add sittings, or lower responses_per_item"
+        )
+    drawn = tuple(min(count, sentences * each) for count in drawn)
+    adaptive = next((stage.design for stage in stages if stage.design.kind != "uniform"), None)
+    priority = instrument.options.priority
+    return ClozePlan(
+        sentences=sentences,
+        positions=each,
+        drawn=drawn,
+        responses=answers,
+        design=adaptive.build() if adaptive is not None and priority != "none" else None,
+        priority=priority if priority != "none" else "",
+        smoothing=instrument.options.smoothing,
+        items=config.sitting.items,
+    )
+
+
+def ways(plan: ClozePlan) -> list[tuple[str, ClozePlan]]:
+    """The plan, the same drawn uniformly, and the same answers spent on fewer or on more positions."""
+    found = [("as planned", plan)]
+    if plan.design is not None:
+        found.append(("uniform", replace(plan, design=None, priority="")))
+    size = plan.sentences * plan.positions
+    if min(plan.drawn) >= 8:
+        half = tuple(count // 2 for count in plan.drawn)
+        found.append(("half the positions, twice the answers", replace(plan, drawn=half, responses=2 * plan.responses)))
+    if plan.responses >= 4 and 2 * max(plan.drawn) <= size:
+        twice = tuple(2 * count for count in plan.drawn)
+        found.append(
+            ("twice the positions, half the answers", replace(plan, drawn=twice, responses=plan.responses // 2))
+        )
+    return found
+
+
+def outlook(name: str, plan: ClozePlan, *, studies: int, seed: int) -> BudgetLine:
+    """The means over simulated studies of a plan."""
+    world = ClozeWorld()
+    rows = []
+    for number in range(studies):
+        found = study(world, plan, rng=generator(seed, "cloze budget", name, number), splits=SPLITS, samples=SAMPLES)
+        near, mean = found.pnc["near"], found.mean
+        (difference,) = found.differences.values()
+        rows.append(
+            [
+                found.positions,
+                math.nan if near.value is None else near.value,
+                *(_width(one.interval) for one in (near, difference, mean)),
+                math.nan if found.reliability is None else math.sqrt(min(found.reliability, 1.0)),
+            ]
+        )
+    table = np.array(rows, dtype=np.float64)
+    known = np.isfinite(table)
+    means = np.where(known, table, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    positions, pnc, width, difference_width, surprisal_width, ceiling = means.tolist()
+    return BudgetLine(
+        name,
+        positions,
+        plan.responses,
+        plan.people,
+        pnc,
+        width,
+        difference_width,
+        surprisal_width,
+        ceiling,
+        studies,
+    )
+
+
+def _width(interval: tuple[float, float] | None) -> float:
+    return math.nan if interval is None else interval[1] - interval[0]
+
+
+def _table(lines: Sequence[BudgetLine]) -> Table:
+    shown = [
+        [
+            one.name,
+            f"{one.positions:,.0f}",
+            str(one.answers),
+            f"{one.people:,}",
+            f"{one.pnc:.3f}",
+            f"{one.width:.3f}",
+            f"{one.width_difference:.3f}",
+            f"{one.width_surprisal:.3f}",
+            f"{one.ceiling:.3f}",
+        ]
+        for one in lines
+    ]
+    header = [
+        "plan",
+        "positions",
+        "answers each",
+        "people",
+        "PNC",
+        "width",
+        "of a difference",
+        "of surprisal",
+        "ceiling",
+    ]
+    return Table("cloze_budget", "The same answers, spent in other ways", COLUMNS, [one.values for one in lines],
+                 layouts=[Layout(header, shown)])  # fmt: skip

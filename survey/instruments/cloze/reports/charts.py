@@ -1,0 +1,163 @@
+"""Scatter plots and a forest plot as SVG, simple enough to need no library. Standard library."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 640, 440
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 40, 56
+ROW = 30
+NAMES = 220
+# Okabe and Ito's, which colour-blind people can distinguish; groups differ in their mark too.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
+MARKS = (
+    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "M-4,-4h8v8h-8z",
+    "M0,-5L5,4H-5z",
+    "M0,-5L5,0L0,5L-5,0z",
+)
+SMALL = "M-1.6,0a1.6,1.6 0 1,0 3.2,0a1.6,1.6 0 1,0 -3.2,0z"
+MOST_POINTS = 4000
+
+
+@dataclass(frozen=True)
+class Point:
+    """`name` is written beside it, `group` decides on colour and mark."""
+
+    x: float
+    y: float
+    name: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row of a forest plot."""
+
+    name: str
+    value: float | None
+    interval: tuple[float, float] | None
+
+
+def scatter(*, name: str, title: str, x: str, y: str, points: Sequence[Point], log_x: bool = False) -> str:
+    """Points with their names. The same points give the same text.
+
+    Raises:
+        ValueError: no point has two finite numbers.
+    """
+    usable = [one for one in points if math.isfinite(one.x) and math.isfinite(one.y) and (one.x > 0 or not log_x)]
+    if not usable:
+        raise ValueError("there is no point to draw")
+    usable = usable[:: max(1, math.ceil(len(usable) / MOST_POINTS))]
+    place = [math.log10(one.x) if log_x else one.x for one in usable]
+    across = _steps(min(place), max(place))
+    up = _steps(min(one.y for one in usable), max(one.y for one in usable))
+    groups = list(dict.fromkeys(one.group for one in usable if one.group))
+    height = HEIGHT + 20 * math.ceil(len(groups) / 3)
+    parts = _head(name, title, height)
+    for step in up:
+        at = _up(step, up)
+        parts.append(f'<path d="M{LEFT},{at:.1f}H{WIDTH - RIGHT}" stroke="currentColor" stroke-opacity="0.2"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end" font-size="12">{step:g}</text>')
+    for step in across:
+        at = _across(step, across)
+        shown = _number(10**step) if log_x else f"{step:g}"
+        parts.append(
+            f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle" font-size="12">{shown}</text>'
+        )
+    parts.append(f'<text x="{(WIDTH + LEFT) / 2}" y="{HEIGHT - 16}" text-anchor="middle">{escape(x)}</text>')
+    middle = (HEIGHT + TOP - BOTTOM) / 2
+    parts.append(
+        f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(y)}</text>'
+    )
+    for at, one in zip(place, usable, strict=True):
+        number = groups.index(one.group) if one.group else 0
+        colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)] if one.name else SMALL
+        dx, dy = _across(at, across), _up(one.y, up)
+        opacity = "" if one.name else ' fill-opacity="0.45"'
+        parts.append(f'<path d="{mark}" transform="translate({dx:.1f},{dy:.1f})" fill="{colour}"{opacity}/>')
+        if one.name:
+            side = ("end", -8) if dx > WIDTH - 140 else ("start", 8)
+            parts.append(
+                f'<text x="{dx + side[1]:.1f}" y="{dy + 4:.1f}" text-anchor="{side[0]}" font-size="12">'
+                f"{escape(_short(one.name))}</text>"
+            )
+    for number, group in enumerate(groups):
+        gx, gy = LEFT + 190 * (number % 3), HEIGHT + 6 + 20 * (number // 3)
+        colour = COLOURS[number % len(COLOURS)]
+        parts.append(f'<path d="{MARKS[number % len(MARKS)]}" transform="translate({gx},{gy})" fill="{colour}"/>')
+        parts.append(f'<text x="{gx + 12}" y="{gy + 4}" font-size="12">{escape(_short(group))}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def forest(*, name: str, title: str, x: str, bars: Sequence[Bar]) -> str:
+    """A row each: a mark, its interval and its number.
+
+    Raises:
+        ValueError: no row has a number.
+    """
+    ends = [end for bar in bars if bar.value is not None for end in (bar.value, *(bar.interval or ()))]
+    if not ends:
+        raise ValueError("there is no point to draw")
+    steps = _steps(min(0.0, *ends), max(0.0, *ends))
+    height = TOP + ROW * len(bars) + 60
+    parts = _head(name, title, height)
+
+    def across(value: float) -> float:
+        return NAMES + (WIDTH - NAMES - 84) * (value - steps[0]) / (steps[-1] - steps[0])
+
+    for step in steps:
+        at = across(step)
+        parts.append(f'<path d="M{at:.1f},{TOP}V{height - 52}" stroke="currentColor" stroke-opacity="0.2"/>')
+        parts.append(f'<text x="{at:.1f}" y="{height - 34}" text-anchor="middle" font-size="12">{step:g}</text>')
+    parts.append(f'<text x="{(WIDTH + NAMES) / 2 - 40}" y="{height - 12}" text-anchor="middle">{escape(x)}</text>')
+    for number, bar in enumerate(bars):
+        at = TOP + ROW * number + ROW / 2 + 4
+        parts.append(f'<text x="{NAMES - 10}" y="{at + 4:.1f}" text-anchor="end">{escape(_short(bar.name))}</text>')
+        if bar.value is None:
+            parts.append(f'<text x="{NAMES + 6}" y="{at + 4:.1f}">-</text>')
+            continue
+        if bar.interval is not None:
+            low, high = (across(end) for end in bar.interval)
+            line = f"M{low:.1f},{at:.1f}H{high:.1f}M{low:.1f},{at - 5:.1f}v10M{high:.1f},{at - 5:.1f}v10"
+            parts.append(f'<path d="{line}" stroke="{COLOURS[0]}" stroke-width="2" fill="none"/>')
+        parts.append(
+            f'<path d="{MARKS[0]}" transform="translate({across(bar.value):.1f},{at:.1f})" fill="{COLOURS[0]}"/>'
+        )
+        parts.append(f'<text x="{WIDTH - 70}" y="{at + 4:.1f}">{bar.value:.3f}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _head(name: str, title: str, height: float) -> list[str]:
+    return [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
+        f'aria-labelledby="{escape(name)}-title" font-family="sans-serif" font-size="13" fill="currentColor">',
+        f'<title id="{escape(name)}-title">{escape(title)}</title>',
+        f'<text x="{LEFT}" y="24" font-size="15">{escape(title)}</text>',
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 26 else f"{text[:25]}…"
+
+
+def _across(value: float, steps: Sequence[float]) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * (value - steps[0]) / (steps[-1] - steps[0])
+
+
+def _up(value: float, steps: Sequence[float]) -> float:
+    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - steps[0]) / (steps[-1] - steps[0])
+
+
+def _steps(low: float, high: float) -> list[float]:
+    span = high - low or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]

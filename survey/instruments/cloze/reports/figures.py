@@ -1,0 +1,504 @@
+"""All figures of cloze norms beside language models, for studies and for norms that somebody has, as a report."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
+from survey.contracts.reports import Findings, Layout, Picture, Table
+from survey.contracts.tables import Column
+from survey.instruments.cloze.analysis import correlation
+from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
+from survey.instruments.cloze.analysis.correlation import Correlation, Positions
+from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
+
+from .charts import Bar, Point, forest, scatter
+
+Floats = NDArray[np.float64]
+
+TRAINING = "megabytes of training text"
+MODELS = (
+    Column("model", "text", "The language model."),
+    Column("positions", "number", "Positions with people's and the model's surprisal.", whole=True),
+    Column("perplexity", "number", "exp of its mean surprisal, by word."),
+    Column("bits_per_character", "number", "Its surprisal in bits over the characters of the words, a space each."),
+    Column("pnc", "number", "Correlation of people's and its surprisal over positions, by design weights."),
+    Column("low", "number", "Lower end of its 95 % interval."),
+    Column("high", "number", "Its upper end."),
+    Column("ceiling", "number", "The highest PNC there can be: the root of the reliability of people's surprisal."),
+    Column("pnc_over_ceiling", "number", "PNC / ceiling."),
+    Column("spearman", "number", "The same correlation of ranks."),
+    Column("pnc_corrected", "number", "PNC with the boundary-corrected surprisal."),
+)
+DIFFERENCES = (
+    Column("model", "text", "The one model."),
+    Column("other", "text", "The other model."),
+    Column("difference", "number", "PNC of the one less PNC of the other, on the same positions."),
+    Column("low", "number", "Lower end of its 95 % interval, on the same resamples."),
+    Column("high", "number", "Its upper end."),
+    Column("positions", "number", "Positions that both models have.", whole=True),
+)
+PARTS = (
+    Column("model", "text", "The language model."),
+    Column("division", "text", "What divides the positions."),
+    Column("part", "text", "The part."),
+    Column("positions", "number", "How many it has.", whole=True),
+    Column("pnc", "number", "PNC there."),
+    Column("low", "number", "Lower end of its 95 % interval."),
+    Column("high", "number", "Its upper end."),
+)
+DELTAS = (
+    Column("model", "text", "The language model, or people."),
+    Column("time", "text", "Which reading time."),
+    Column("words", "number", "Words that count.", whole=True),
+    Column("delta_log_likelihood", "number", "What the surprisal of this and the previous word adds, in nats."),
+    Column("unseen", "number", "The same by word, for words that the fit has not seen, in nats."),
+)
+MODEL_WORDS = (
+    Column("model", "text", "The language model."),
+    Column("sentence", "text", "Id of the sentence."),
+    Column("position", "number", "Words before the word.", whole=True),
+    Column("word", "text", "The sentence's own word."),
+    Column("surprisal", "number", "Of the word, without the punctuation after it, in nats."),
+    Column("surprisal_corrected", "number", "The same, corrected for where words end; empty where it is not known."),
+    Column("entropy", "number", "Of what the model expected there, over its tokens, in nats; empty where not known."),
+    Column("likeliest", "text", "The likeliest words there; empty where they are not known."),
+    Column("people", "text", "The most frequent words of people."),
+)
+PEOPLE = "people"
+WORDS_SHOWN = 5
+FEWEST_IN_PART = 10  # positions; a part with fewer has no figure
+
+
+@dataclass(frozen=True, eq=False)
+class ModelColumn:
+    """One model at N positions, in nats, NaN where a value is not known. family, training_mb, vocabulary: facts about
+    the model, where they are known."""
+
+    name: str
+    surprisal: Floats
+    corrected: Floats
+    entropy: Floats
+    likeliest: Sequence[str]
+    family: str = ""
+    training_mb: float | None = None
+    vocabulary: int | None = None
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.surprisal)
+
+    @property
+    def has_infinite(self) -> int:
+        return int(np.isinf(self.surprisal).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class NormTable:
+    """N positions that enter the figures.
+
+    human, square: people's surprisal and its mean square at the number of answers that is aimed at. n, k, distinct:
+    counts, where they are known. frequent: people's most frequent words. divisions: parts by the division's name.
+    """
+
+    sentence: Sequence[str]
+    position: NDArray[np.int64]
+    word: Sequence[str]
+    human: Floats
+    square: Floats
+    weight: Floats
+    most: int
+    smoothing: float
+    n: NDArray[np.int64] | None = None
+    k: NDArray[np.int64] | None = None
+    distinct: NDArray[np.int64] | None = None
+    answers: WordAnswers | None = None
+    influence: Floats | None = None
+    frequent: Sequence[str] = ()
+    divisions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+    @property
+    def sentence_number(self) -> NDArray[np.int64]:
+        return np.unique(np.array(self.sentence, dtype=str), return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+    def positions(self) -> Positions:
+        known = self.answers is not None and self.influence is not None
+        return Positions(
+            self.human,
+            self.square,
+            self.weight,
+            self.sentence_number,
+            self.answers.position if self.answers is not None and known else None,
+            self.influence if known else None,
+            self.answers.person if self.answers is not None and known else None,
+        )
+
+    def reliability(self, rng: np.random.Generator) -> float | None:
+        """Of people's surprisal at the number of answers that is aimed at; None where answers are not known."""
+        if self.answers is not None:
+            pairs = halves(self.answers, smoothing=self.smoothing, most=self.most, rng=rng)
+            return correlation.reliability(pairs, self.weight)
+        if self.n is None or self.k is None or self.distinct is None:
+            return None
+        counts = halves_of_counts(self.k, self.n, self.distinct, smoothing=self.smoothing, most=self.most, rng=rng)
+        return correlation.reliability(counts, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingTimes:
+    """Words of whole sentences with reading times, of which the norms are a part or all: `times` by name (W,),
+    people's surprisal there (W,), and each model's (W,)."""
+
+    words: TimedWords
+    times: Mapping[str, Floats]
+    people: Floats
+    models: Mapping[str, Floats]
+    keeps_punctuation: bool = False
+
+
+@dataclass(frozen=True)
+class ModelPnc:
+    """What is printed of one model."""
+
+    name: str
+    pnc: Correlation
+    pnc_corrected: float | None
+    spearman: float | None
+    perplexity: float | None
+    bits_per_character: float | None
+    column: ModelColumn = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ClozeFigures:
+    """All figures."""
+
+    models: Sequence[ModelPnc]
+    differences: Mapping[tuple[str, str], Correlation]
+    parts: Sequence[tuple[str, str, str, Correlation]]
+    deltas: Sequence[tuple[str, str, Delta]]
+    mean: Correlation
+    reliability: float | None
+
+    @property
+    def ceiling(self) -> float | None:
+        return None if self.reliability is None else math.sqrt(min(self.reliability, 1.0))
+
+    def as_json(self) -> dict[str, Any]:
+        """By model: pnc, interval, ceiling and positions."""
+        return {
+            one.name: {
+                "pnc": finite(one.pnc.value),
+                "interval": None if one.pnc.interval is None else list(one.pnc.interval),
+                "ceiling": finite(self.ceiling),
+                "positions": one.pnc.positions,
+            }
+            for one in self.models
+        }
+
+
+def work_out(
+    table: NormTable,
+    models: Sequence[ModelColumn],
+    *,
+    rng: np.random.Generator,
+    times: ReadingTimes | None = None,
+) -> ClozeFigures:
+    """All figures of these positions and models."""
+    positions = table.positions()
+    values = {model.name: model.surprisal for model in models}
+    single, differences = correlation.pnc(positions, values, rng=rng)
+    corrected, _none = correlation.pnc(
+        positions,
+        {model.name: model.corrected for model in models if np.isfinite(model.corrected).any()},
+        rng=rng,
+        samples=2,
+    )
+    reliability = table.reliability(rng)
+    parts = [
+        (name, division, part, value)
+        for division, labels in table.divisions.items()
+        for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
+        if value.positions >= FEWEST_IN_PART
+    ]
+    return ClozeFigures(
+        models=[_of_model(table, model, single[model.name], corrected.get(model.name)) for model in models],
+        differences=differences,
+        parts=parts,
+        deltas=[] if times is None else list(_deltas(times)),
+        mean=correlation.mean_surprisal(positions, rng=rng),
+        reliability=reliability,
+    )
+
+
+def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected: Correlation | None) -> ModelPnc:
+    inside = model.known & np.isfinite(table.human)
+    ranks = None
+    if inside.sum() >= correlation.FEWEST:
+        ranks = correlation.spearman(table.human[inside], model.surprisal[inside], table.weight[inside])
+    perplexity = bits = None
+    if model.has_infinite:
+        perplexity = bits = math.inf
+    elif inside.any():
+        weight = table.weight[inside] / table.weight[inside].sum()
+        characters = np.array([len(word) + 1 for word in table.word], dtype=np.float64)[inside]
+        nats = float((weight * model.surprisal[inside]).sum())
+        perplexity, bits = perplexity_of(nats), nats / LN2 / float((weight * characters).sum())
+    return ModelPnc(model.name, pnc, corrected.value if corrected else None, ranks, perplexity, bits, model)
+
+
+def _deltas(times: ReadingTimes) -> Any:
+    words: Prepared = prepared(times.words, keeps_punctuation=times.keeps_punctuation)
+    for name, values in [*times.models.items(), (PEOPLE, times.people)]:
+        for time, column in times.times.items():
+            found = delta_log_likelihood(words, column, values)
+            if found is not None:
+                yield name, time, found
+
+
+def findings(
+    table: NormTable,
+    figures: ClozeFigures,
+    *,
+    title: str,
+    lines: Sequence[str],
+    notes: Sequence[str],
+    norms: Table | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> Findings:
+    """The figures as tables and pictures."""
+    models = [one.column for one in figures.models]
+    tables = [_models_table(figures)]
+    if figures.differences:
+        tables.append(_differences_table(figures))
+    if figures.deltas:
+        tables.append(_deltas_table(figures))
+    if figures.parts:
+        tables.append(_parts_table(figures))
+    if norms is not None:
+        tables.append(norms)
+    if models:
+        tables.append(_model_words(table, models))
+    return Findings(
+        title=title,
+        lines=[*lines, *_lines(figures)],
+        tables=tables,
+        pictures=list(_pictures(table, figures)),
+        notes=notes,
+        data={"models": figures.as_json(), "reliability": finite(figures.reliability), **(data or {})},
+    )
+
+
+def _lines(figures: ClozeFigures) -> list[str]:
+    mean, lines = figures.mean, []
+    if mean.value is not None:
+        ends = "" if mean.interval is None else f" ({mean.interval[0]:.2f} to {mean.interval[1]:.2f})"
+        lines.append(f"mean human surprisal: {mean.value:.2f} nats{ends}")
+    if figures.reliability is not None:
+        lines.append(
+            f"reliability of people's surprisal: {figures.reliability:.3f}; no model's PNC is expected above "
+            f"{figures.ceiling:.3f}"
+        )
+    return lines
+
+
+def _interval(value: Correlation) -> list[float | None]:
+    return [None, None] if value.interval is None else list(value.interval)
+
+
+def _shown(value: float | None, digits: int = 3) -> str:
+    return in_words(value, digits)
+
+
+def _models_table(figures: ClozeFigures) -> Table:
+    ceiling = figures.ceiling
+    rows, shown = [], []
+    for one in figures.models:
+        value, ends = one.pnc.value, _interval(one.pnc)
+        over = None if value is None or not ceiling else value / ceiling
+        rows.append(
+            [
+                one.name,
+                one.pnc.positions,
+                finite(one.perplexity),
+                finite(one.bits_per_character),
+                value,
+                *ends,
+                ceiling,
+                over,
+                one.spearman,
+                one.pnc_corrected,
+            ]
+        )
+        interval = "-" if one.pnc.interval is None else f"{one.pnc.interval[0]:.3f} to {one.pnc.interval[1]:.3f}"
+        shown.append(
+            [
+                one.name,
+                f"{one.pnc.positions:,}",
+                _shown(one.perplexity, 1),
+                _shown(one.bits_per_character),
+                _shown(value),
+                interval,
+                _shown(ceiling),
+                _shown(over),
+                _shown(one.spearman),
+            ]
+        )
+    header = [
+        "model", "positions", "perplexity a word", "bits a character", "PNC", "95 % interval", "ceiling",
+        "PNC / ceiling", "Spearman",
+    ]  # fmt: skip
+    return Table("models", "Language models beside people", MODELS, rows, layouts=[Layout(header, shown)])
+
+
+def _differences_table(figures: ClozeFigures) -> Table:
+    rows = [
+        [one, other, value.value, *_interval(value), value.positions]
+        for (one, other), value in figures.differences.items()
+    ]
+    return Table("differences", "Differences of PNC between models", DIFFERENCES, rows)
+
+
+def _parts_table(figures: ClozeFigures) -> Table:
+    rows = [
+        [name, division, part, value.positions, value.value, *_interval(value)]
+        for name, division, part, value in figures.parts
+    ]
+    return Table("parts", "PNC by part", PARTS, rows)
+
+
+def _deltas_table(figures: ClozeFigures) -> Table:
+    rows = [[name, time, found.words, found.total, found.a_word] for name, time, found in figures.deltas]
+    return Table(
+        "delta_log_likelihood",
+        "What surprisal adds to the prediction of reading times",
+        DELTAS,
+        rows,
+        note="A column of noise in the model's place would have a delta log-likelihood of about 1.",
+    )
+
+
+def _model_words(table: NormTable, models: Sequence[ModelColumn]) -> Table:
+    rows: list[list[Any]] = [
+        [
+            model.name,
+            table.sentence[row],
+            int(table.position[row]),
+            table.word[row],
+            finite(float(model.surprisal[row])),
+            finite(float(model.corrected[row])),
+            finite(float(model.entropy[row])),
+            model.likeliest[row] if len(model.likeliest) else "",
+            table.frequent[row] if len(table.frequent) else "",
+        ]
+        for model in models
+        for row in range(len(table))
+        if not math.isnan(model.surprisal[row])
+    ]
+    shown = sorted(rows, key=lambda row: (row[0], -(row[4] if row[4] is not None else math.inf)))[:40]
+    layout = Layout(
+        ["model", "sentence", "position", "word", "surprisal", "likeliest for the model", "most frequent of people"],
+        [[row[0], row[1], str(row[2]), row[3], _shown(row[4], 2), row[7], row[8]] for row in shown],
+        note="The words that surprise the models most; the file has all." if len(rows) > len(shown) else "",
+    )
+    return Table(
+        "model_words", "What models expected at each position", MODEL_WORDS, rows, layouts=[layout], verbatim=True
+    )
+
+
+def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
+    models = [one for one in figures.models if one.pnc.value is not None]
+    if not models:
+        return
+    bars = [Bar(one.name, one.pnc.value, one.pnc.interval) for one in models]
+    yield _picture(
+        "pnc",
+        "PNC of each model",
+        "The predictability norm correlation of each model with its 95 % interval.",
+        lambda: forest(name="pnc", title="PNC of each model, 95 % intervals", x="PNC", bars=bars),
+    )
+    points = [
+        Point(float(x), float(y), group=one.name if len(models) <= 6 else "")
+        for one in models[:6]
+        for x, y in zip(one.column.surprisal, table.human, strict=True)
+    ]
+    yield _picture(
+        "surprisals",
+        "Human against model surprisal",
+        "People's surprisal at each position against the model's, in nats.",
+        lambda: scatter(
+            name="surprisals",
+            title="Human against model surprisal (nats)",
+            x="model surprisal",
+            y="human surprisal",
+            points=points,
+        ),
+    )
+    yield from _facts_pictures(models)
+    yield from _delta_pictures(figures, models)
+
+
+def _facts_pictures(models: Sequence[ModelPnc]) -> Any:
+    for name, title, x, fact, log in (
+        ("perplexity_pnc", "Perplexity against PNC", "perplexity by word", lambda one: one.perplexity, True),
+        (
+            "training_pnc",
+            "Training size against PNC",
+            "megabytes of training text",
+            lambda one: one.column.training_mb,
+            True,
+        ),
+    ):
+        points = [
+            Point(float(value), one.pnc.value, one.name, one.column.family)
+            for one in models
+            if (value := fact(one)) is not None and math.isfinite(value) and one.pnc.value is not None
+        ]
+        if points:
+            yield _picture(name, title, f"{title}, a point a model.", _scatter_of(name, title, x, "PNC", points, log))
+
+
+def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
+    of_model = {one.name: one for one in models}
+    for number, time in enumerate(dict.fromkeys(time for _name, time, _found in figures.deltas)):
+        own = {name: found.total for name, of, found in figures.deltas if of == time and name in of_model}
+        for kind, x, fact, log in (
+            ("pnc", "PNC", lambda one: one.pnc.value, False),
+            ("perplexity", "perplexity by word", lambda one: one.perplexity, True),
+            ("normalised", "perplexity / vocabulary", _normalised, True),
+            ("training", TRAINING, lambda one: one.column.training_mb, True),
+        ):
+            points = [
+                Point(float(value), total, name, of_model[name].column.family)
+                for name, total in own.items()
+                if (value := fact(of_model[name])) is not None and math.isfinite(value)
+            ]
+            if points:
+                title = f"Delta log-likelihood of {time} against {x}"
+                name = f"{kind}_delta_{number + 1}"
+                chart = _scatter_of(name, title, x, "delta log-likelihood (nats)", points, log)
+                yield _picture(name, title, f"{title}, a point a model.", chart)
+
+
+def _normalised(one: ModelPnc) -> float | None:
+    vocabulary = one.column.vocabulary
+    return None if vocabulary is None or one.perplexity is None else one.perplexity / vocabulary
+
+
+def _scatter_of(name: str, title: str, x: str, y: str, points: Sequence[Point], log: bool) -> Any:
+    return lambda: scatter(name=name, title=title, x=x, y=y, points=points, log_x=log)
+
+
+def _picture(name: str, title: str, text: str, chart: Any) -> Picture:
+    def draw(path: Path) -> None:
+        path.write_text(chart(), encoding="utf-8", newline="")
+
+    return Picture(name, title, text, draw)

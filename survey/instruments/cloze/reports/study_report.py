@@ -1,0 +1,201 @@
+"""The report `cloze` of a study: norms, and how well the surprisal of its language models goes with people's."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from django.db.models import Count
+
+from survey.contracts import instruments
+from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import StateRefused
+from survey.instruments.cloze.analysis.answers import WordAnswers, answer_influence, human_surprisal
+from survey.instruments.cloze.analysis.normalising import normalised
+from survey.instruments.cloze.chances import chance_of_positions
+from survey.instruments.cloze.estimands import position_part
+from survey.instruments.cloze.labels import score_of, written_word_of
+from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
+from survey.instruments.cloze.reading import ModelWords, words_of_models
+from survey.services.answers.conditions import read_condition
+from survey.services.answers.counting import counting, study_answers
+from survey.services.base.seeds import generator
+
+from . import figures
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Study
+
+SHOWN = 40  # lines for people; the file has all
+
+
+class ClozeReport(Report):
+    arguments: ClassVar[Sequence[Argument]] = (Argument("condition", "only answers under FACTOR=LEVEL", many=True),)
+
+    def obstacle(self, study: "Study") -> str:
+        least = instruments.of_study(study).options.least
+        by_position = counting(study.main_stages()).order_by().values("slot__item").annotate(n=Count("pk"))
+        if by_position.filter(n__gte=least).exists():
+            return ""
+        return f"no position of {study.slug} has {least} answers yet: collect more, or lower the option least"
+
+    def make(self, study: "Study", given: Given) -> Findings:
+        options = instruments.of_study(study).options
+        lenient = options.normalisation == "lenient"
+        answers = study_answers(study, levels=read_condition(study, given["condition"]))
+        norms = {norm.asked.pk: norm for norm in norms_of(answers)}
+        kept = [norm for norm in norms.values() if norm.n >= options.least]
+        if not kept:
+            raise StateRefused(self.obstacle(study) or f"no position has {options.least} answers under this condition")
+        notes = []
+        if few := len(norms) - len(kept):
+            notes.append(f"{few} positions have fewer than {options.least} answers and are left out")
+        short = sum(norm.n < options.responses_per_item for norm in kept)
+        if short:
+            notes.append(
+                f"{short} positions have fewer than the {options.responses_per_item} answers that the figures aim at; "
+                "their surprisal is noisier, which makes every PNC smaller"
+            )
+        table = _table(study, kept, answers, options, lenient=lenient)
+        models, missing = _models(study, kept)
+        notes += missing
+        rng = generator(study.config.seed, "cloze report")
+        found = figures.work_out(table, models, rng=rng)
+        rows = list(rows_of(kept, lenient=lenient, smoothing=options.smoothing))
+        return figures.findings(
+            table,
+            found,
+            title="Cloze norms",
+            lines=[
+                f"{len(kept):,} positions of {len(set(table.sentence)):,} sentences with at least {options.least} "
+                f"answers, {sum(norm.n for norm in kept):,} answers"
+            ],
+            notes=notes,
+            norms=_norms_table(rows),
+            data={"positions": len(kept)},
+        )
+
+
+def _table(
+    study: "Study", norms: Sequence[Norm], answers: "Sequence[Assignment]", options: Any, *, lenient: bool
+) -> figures.NormTable:
+    place = {norm.asked.pk: row for row, norm in enumerate(norms)}
+    single = _answers(place, answers, lenient=lenient)
+    most, smoothing = options.responses_per_item, options.smoothing
+    rng = generator(study.config.seed, "cloze thinning")
+    human = human_surprisal(single, smoothing=smoothing, most=most, rng=rng)
+    chances = chance_of_positions(study)
+    return figures.NormTable(
+        sentence=[norm.asked.question.external_id for norm in norms],
+        position=np.array([norm.asked.position for norm in norms], dtype=np.int64),
+        word=[norm.asked.target for norm in norms],
+        human=human.mean,
+        square=human.square,
+        weight=np.array([1 / chances.get(norm.asked.pk, 1.0) for norm in norms], dtype=np.float64),
+        most=most,
+        smoothing=smoothing,
+        answers=single,
+        influence=answer_influence(single, smoothing=smoothing, most=most),
+        frequent=[_frequent(norm.counts(lenient=lenient)) for norm in norms],
+        divisions={
+            "position": [position_part(norm.asked.position) for norm in norms],
+            "source": [norm.asked.question.task.name for norm in norms],
+        },
+    )
+
+
+def _answers(place: Mapping[int, int], answers: "Sequence[Assignment]", *, lenient: bool) -> WordAnswers:
+    position, word, match, person = [], [], [], []
+    numbers: dict[str, int] = {}
+    for answer in answers:
+        score = score_of(written_word_of(answer))
+        row = place.get(answer.slot.item_id)
+        if score is None or row is None:
+            continue
+        hit = score.lenient if lenient else score.exact
+        own = normalised(answer.slot.item.asked_word.target) if hit else score.normalised
+        position.append(row)
+        word.append(numbers.setdefault(own, len(numbers)))
+        match.append(hit)
+        person.append(answer.sitting.respondent_id)
+    return WordAnswers(
+        len(place),
+        np.array(position, dtype=np.int64),
+        np.array(word, dtype=np.int64),
+        np.array(match, dtype=bool),
+        np.array(person, dtype=np.int64),
+    )
+
+
+def _frequent(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{word} {count}" for word, count in ordered[: figures.WORDS_SHOWN])
+
+
+def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelColumn], list[str]]:
+    """The models that have read these sentences, and a note on each that has not."""
+    questions = {norm.asked.question_id: norm.asked.question for norm in norms}
+    keys = [norm.asked.question_id for norm in norms]
+    places = [norm.asked.position for norm in norms]
+    found, notes = [], []
+    for model in words_of_models(study, list(questions.values())):
+        column = _column(model, keys, places)
+        if np.isfinite(column.surprisal).sum() < 3:
+            notes.append(
+                f"{model.config.name}: left out, since it has not read the sentences; run "
+                f"hunch cloze {study.slug} --read"
+            )
+            continue
+        missing = int((~np.isfinite(column.surprisal)).sum())
+        if missing:
+            notes.append(f"{model.config.name}: {missing} positions have no finite surprisal and are left out")
+        found.append(column)
+    if not study.config.models:
+        notes.append("the study names no language model: add [[models]] with name and source to compare some")
+    return found, notes
+
+
+def _column(model: ModelWords, keys: Sequence[int], places: Sequence[int]) -> figures.ModelColumn:
+    config = model.config
+    return figures.ModelColumn(
+        config.name,
+        model.of("surprisal", keys, places),
+        model.of("corrected", keys, places),
+        model.of("entropy", keys, places),
+        [_likeliest(model.words(key, place)) for key, place in zip(keys, places, strict=True)],
+        config.family,
+        config.training_mb,
+        config.vocabulary,
+    )
+
+
+def _likeliest(words: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"{word} {chance:.2f}" for word, chance in words[: figures.WORDS_SHOWN])
+
+
+def _norms_table(rows: Sequence[Sequence[Any]]) -> Table:
+    columns: Sequence[Column] = COLUMNS
+    shown = sorted(rows, key=lambda row: -row[9])[:SHOWN]
+    layout = Layout(
+        ["sentence", "position", "word", "answers", "the word", "share, 95 %", "surprisal", "entropy"],
+        [
+            [
+                row[0],
+                str(row[1]),
+                row[2],
+                str(row[3]),
+                str(row[5]),
+                f"{_share(row)} ({row[7]:.2f} to {row[8]:.2f})",
+                f"{row[9]:.2f}",
+                f"{row[10]:.2f}",
+            ]
+            for row in shown
+        ],
+        note="The words that surprised people most; the file has all." if len(rows) > len(shown) else "",
+    )
+    return Table("cloze", "Norms", columns, rows, layouts=[layout], verbatim=True)
+
+
+def _share(row: Sequence[Any]) -> str:
+    return f"{math.exp(-row[9]):.2f}"

@@ -1,0 +1,1 @@
+"""Preference: two replies to a prompt are shown, and people and language models judge which is better."""

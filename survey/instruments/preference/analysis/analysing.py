@@ -1,0 +1,355 @@
+"""The whole analysis of judgements of replies, in one value that every table, figure and file is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit.fragility import Fragility, fragile_bradley_terry
+
+from . import agreement, bradley_terry, judging
+from .agreement import PeopleAgreement
+from .bradley_terry import NoRanking, Ranking
+from .elo import Elo, elo
+from .errors import NOTHING, MeasuredFigure, covariance, figure, freedom
+from .judgements import TIE, UNREADABLE, A, B, Items, Judgements, majorities
+from .judging import Assisted, ChanceBin, JudgeFigures
+from .style import STYLES, Lengths
+
+Floats = NDArray[np.float64]
+
+EVERYTHING = ""
+"""The name of all categories together."""
+PEOPLE = "people"
+UNWEIGHTED = "people, each answer once"
+"""People's ranking without the design's weights, beside the one with them where the weights differ."""
+
+
+@dataclass(frozen=True)
+class AnalysisSettings:
+    """How judgements are analysed.
+
+    weighted: answers weigh by the design; else each counts once, which rests on the model alone. each_answer: the
+    ranking of people counts each answer; else the majority of each item counts once. ridge, side: as
+    in `bradley_terry.fit`. tie: `none`, or `4-5` where the two middle places are ties.
+    """
+
+    each_answer: bool = False
+    ridge: float = bradley_terry.RIDGE
+    side: bool = True
+    tie: str = "none"
+    weighted: bool = True
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is analysed. judges: by name, with the same models and prompts. names: of people, by their number. styles:
+    the three differences of style of an item towards people's A, by key. universe: the keys of all items there are, for
+    assisted win rates; without it those that the judge has."""
+
+    people: Judgements
+    judges: Mapping[str, Judgements] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    styles: Mapping[int, tuple[float, float, float]] = field(default_factory=dict)
+    lengths: Sequence[Lengths] = ()
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    """The share of the bank's questions with a key that a model answers rightly, by model."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often a model's reply was preferred to another's; ties half. `n`: judgements."""
+
+    model: int
+    other: int
+    n: int
+    wins: float
+    ties: int
+    share: MeasuredFigure
+
+
+@dataclass(frozen=True)
+class Style:
+    """Coefficients of style, by whom."""
+
+    judge: str
+    effects: tuple[MeasuredFigure, ...]
+
+
+@dataclass(frozen=True)
+class JudgeTable:
+    """A judge against people: overall under the empty name, and by category."""
+
+    judge: str
+    by_category: Mapping[str, JudgeFigures]
+    bins: Sequence[ChanceBin]
+    assisted: Sequence[Assisted]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Everything that is printed. rankings: by judge, `people` first; by_category: those of people in each category.
+    beside: a row a model."""
+
+    settings: AnalysisSettings
+    material: Material
+    majority: Mapping[str, int]
+    ties: Mapping[str, int]
+    ranking: Ranking | None
+    other_ranking: Ranking | None
+    rankings: Mapping[str, Ranking]
+    by_category: Mapping[str, Ranking]
+    elo: Elo
+    wins: Sequence[Share]
+    agreement: PeopleAgreement
+    judges: Sequence[JudgeTable]
+    styles: Sequence[Style]
+    beside: Sequence[Mapping[str, Any]]
+    beside_ranks: Mapping[str, float]
+    notes: Sequence[str]
+    fragility: Fragility
+    counted: Judgements
+    """The judgements that the ranking of people counts, whose places `fragility` names."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self.material.people.models
+
+
+def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Generator) -> Analysis:
+    """
+    Raises:
+        NoRanking: people's judgements do not rank the models.
+    """
+    people = material.people.with_ties(settings.tie)
+    judges = {name: judged.with_ties(settings.tie) for name, judged in material.judges.items()}
+    material = replace(material, people=people, judges=judges)
+    items, one_each, notes = Items.of(people), majorities(people), []
+    each, of_items = people, one_each
+    main = each if settings.each_answer else of_items
+    several_weights = bool(len(main.probability) and np.ptp(main.probability) > 0)
+    if not settings.weighted:
+        main = main.unweighted()
+    ranking = bradley_terry.fit(main, ridge=settings.ridge, side=settings.side)
+    other = _tried(of_items if settings.each_answer else each, settings)
+    rankings = {PEOPLE: ranking}
+    if several_weights and settings.weighted:
+        rankings[UNWEIGHTED] = bradley_terry.fit(main.unweighted(), ridge=settings.ridge, side=settings.side)
+        notes.append(
+            "Answers weigh by the design, which is right whatever people think of single prompts. The ranking with "
+            "each answer once is more precise after adaptive stages, and right if a model is as strong on every "
+            "prompt."
+        )
+    for name, judged in judges.items():
+        try:
+            rankings[name] = bradley_terry.fit(
+                judging.own_person_each(judged), ridge=settings.ridge, side=settings.side
+            )
+        except NoRanking as exc:
+            notes.append(f"{name}: no ranking: {exc}.")
+    by_category = {}
+    categories = sorted(set(people.category.tolist()))
+    for category in categories if len(categories) > 1 else []:
+        try:
+            by_category[category] = bradley_terry.fit(
+                main.where(main.category == category), ridge=settings.ridge, side=settings.side
+            )
+        except NoRanking as exc:
+            notes.append(f"{category}: no ranking: {exc}.")
+    if ranking.unbeaten:
+        notes.append(
+            f"{', '.join(ranking.unbeaten)}: never lost or never won against the others. The ridge of "
+            f"{settings.ridge:g} alone keeps the strength finite."
+        )
+    return Analysis(
+        settings=settings,
+        material=material,
+        majority={
+            "a": int((items.outcome == A).sum()),
+            "b": int((items.outcome == B).sum()),
+            "tie": int((items.outcome == TIE).sum()),
+        },
+        ties={name: int((judged.outcome == TIE).sum()) for name, judged in {PEOPLE: people, **judges}.items()},
+        ranking=ranking,
+        other_ranking=other,
+        rankings=rankings,
+        by_category=by_category,
+        elo=elo(main, rng=rng),
+        wins=win_shares(people),
+        agreement=agreement.of_people(people, names=material.names, rng=rng),
+        judges=[_judge_table(material, name, judged, categories) for name, judged in judges.items()],
+        styles=_styles(material, settings),
+        **_beside(material),
+        notes=notes,
+        fragility=_fragility(main, settings),
+        counted=main,
+    )
+
+
+def _fragility(judged: Judgements, settings: AnalysisSettings) -> Fragility:
+    """Which few judgements carry the ranking. The side counts where it is known of every judgement."""
+    turned = judged.first < 0
+    return fragile_bradley_terry(
+        first=np.where(turned, judged.b, judged.a),
+        second=np.where(turned, judged.a, judged.b),
+        outcome=np.where(turned, 1 - judged.win, judged.win),
+        names=len(judged.models),
+        weight=judged.weight,
+        ridge=settings.ridge,
+        side=settings.side and bool((judged.first != 0).all()),
+    )
+
+
+def _tried(judged: Judgements, settings: AnalysisSettings) -> Ranking | None:
+    try:
+        return bradley_terry.fit(judged, ridge=settings.ridge, side=settings.side)
+    except NoRanking:
+        return None
+
+
+def win_shares(judged: Judgements) -> list[Share]:
+    """Of each two models, how often either's reply was preferred, by the design's weights; ties half."""
+    found = []
+    m = len(judged.models)
+    for low in range(m):
+        for high in range(low + 1, m):
+            kept = (np.minimum(judged.a, judged.b) == low) & (np.maximum(judged.a, judged.b) == high)
+            if not kept.any():
+                continue
+            rows = judged.where(kept)
+            win = np.where(rows.a == low, rows.win, 1 - rows.win)
+            share = _weighted_share(win, rows)
+            ties = int((rows.outcome == TIE).sum())
+            found.append(Share(low, high, rows.n, float(win.sum()), ties, share))
+            turned = MeasuredFigure(None if share.value is None else 1 - share.value, share.error)
+            turned = replace(
+                turned,
+                low=None if share.high is None else 1 - share.high,
+                high=None if share.low is None else 1 - share.low,
+            )
+            found.append(Share(high, low, rows.n, float((1 - win).sum()), ties, turned))
+    return found
+
+
+def _weighted_share(values: Floats, rows: Judgements) -> MeasuredFigure:
+    weight = rows.weight
+    value = float(np.average(values, weights=weight))
+    influence = weight * (values - value) / weight.sum()
+    variance = covariance(influence[:, None], person=rows.person, prompt=rows.prompt)[0, 0]
+    return figure(value, float(variance), freedom(person=rows.person, prompt=rows.prompt), scale="share")
+
+
+def _judge_table(material: Material, name: str, judged: Judgements, categories: Sequence[str]) -> JudgeTable:
+    by_category: dict[str, JudgeFigures] = {}
+    whole = judging.compare(material.people, judged)
+    if whole is None:
+        return JudgeTable(name, {}, (), ())
+    by_category[EVERYTHING] = judging.figures(whole, judged)
+    for category in categories if len(categories) > 1 else []:
+        part = whole.where(whole.category == category)
+        if part.m >= judging.FEWEST_ITEMS:
+            by_category[category] = judging.figures(part, judged.where(judged.category == category))
+    return JudgeTable(name, by_category, judging.reliability(whole), _assisted(material.people, judged, whole))
+
+
+def _assisted(people: Judgements, judge: Judgements, whole: judging.Compared) -> list[Assisted]:
+    """The judge's chance of every item it judged: stated, or by the regression on the items that people judged too."""
+    read = Items.of(judge)
+    known = dict(zip(whole.rows.key.tolist(), whole.chance[whole.row_item].tolist(), strict=True))
+    first = judge.where(read.where)
+    value = read.value
+    stated = judging.mean_by_item(
+        judge.chance[judge.outcome != UNREADABLE], judge.key[judge.outcome != UNREADABLE], read.key
+    )
+    if np.isnan(stated).any():
+        rating, win = whole.judge[whole.row_item], whole.rows.win
+        # Each answer both ways round: no model's name may tell which reply is better.
+        both, wins = np.concatenate([rating, -rating]), np.concatenate([win, 1 - win])
+        stated = np.where(np.isnan(stated), judging.fitted(both, wins, value), stated)
+    orient = {}
+    for key, a in zip(people.key.tolist(), people.a.tolist(), strict=True):
+        orient[key] = a
+    universe: dict[tuple[int, int], list[float]] = {}
+    predictions: dict[int, float] = {}
+    for key, a, b, chance in zip(read.key.tolist(), first.a.tolist(), first.b.tolist(), stated.tolist(), strict=True):
+        low, high = min(a, b), max(a, b)
+        towards_low = chance if a == low else 1 - chance
+        if key in known:
+            towards_low = known[key] if orient[key] == low else 1 - known[key]
+        predictions[key] = towards_low
+        universe.setdefault((low, high), []).append(towards_low)
+    turned = people.a > people.b
+    straight = replace(
+        people,
+        a=np.minimum(people.a, people.b),
+        b=np.maximum(people.a, people.b),
+        outcome=np.where(turned & np.isin(people.outcome, (A, B)), -people.outcome, people.outcome),
+        value=np.where(turned, -people.value, people.value),
+        first=np.where(turned, -people.first, people.first),
+    )
+    return judging.assisted(
+        straight, predictions, universe={pair: np.array(chances) for pair, chances in universe.items()}
+    )
+
+
+def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
+    """Coefficients of style in each fit; they need the replies' texts."""
+    if not material.styles:
+        return []
+    found = []
+    orient = dict(zip(material.people.key.tolist(), material.people.a.tolist(), strict=True))
+    for name, judged in {PEOPLE: material.people, **material.judges}.items():
+        there = np.isin(judged.key, np.fromiter(material.styles, dtype=np.int64))
+        rows = judged.where(there)
+        if rows.n < judging.FEWEST_ITEMS:
+            continue
+        style = np.array([material.styles[key] for key in rows.key.tolist()])
+        turn = np.array(
+            [1 if orient.get(key, a) == a else -1 for key, a in zip(rows.key.tolist(), rows.a.tolist(), strict=True)]
+        )
+        style = style * turn[:, None]
+        own = rows if name == PEOPLE else judging.own_person_each(rows)
+        try:
+            ranking = bradley_terry.fit(own, ridge=settings.ridge, side=settings.side, style=style)
+        except (NoRanking, np.linalg.LinAlgError):
+            continue
+        effects = [ranking.styled(place) if style[:, place].any() else NOTHING for place in range(len(STYLES))]
+        found.append(Style(name, tuple(effects)))
+    return found
+
+
+def _beside(material: Material) -> dict[str, Any]:
+    """A row a model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike."""
+    models = material.people.models
+    columns: dict[str, list[float | None]] = {}
+    if material.accuracy:
+        columns["bank accuracy"] = [material.accuracy.get(model) for model in models]
+    for name, judged in {PEOPLE: material.people, **material.judges}.items():
+        readable = judged.where(judged.outcome != UNREADABLE)
+        means: list[float | None] = []
+        for place in range(len(models)):
+            own, others = readable.a == place, readable.b == place
+            weight = readable.weight[own | others]
+            value = np.where(own, readable.value, -readable.value)[own | others]
+            means.append(float(np.average(value, weights=weight)) if len(value) else None)
+        columns[f"rating by {name}"] = means
+    rows = [
+        {"model": model, **{name: values[place] for name, values in columns.items()}}
+        for place, model in enumerate(models)
+    ]
+    ranks: dict[str, float] = {}
+    names = list(columns)
+    for place, one in enumerate(names):
+        for other in names[place + 1 :]:
+            both = [
+                (x, y) for x, y in zip(columns[one], columns[other], strict=True) if x is not None and y is not None
+            ]
+            if len(both) > 2:
+                x, y = (judging.ranks(np.array(part)) for part in zip(*both, strict=True))
+                if x.std() and y.std():
+                    ranks[f"{one}, {other}"] = float(np.corrcoef(x, y)[0, 1])
+    return {"beside": rows, "beside_ranks": ranks}

@@ -1,0 +1,211 @@
+"""Bradley and Terry's model with the side and with style, by Newton's method. Numpy alone.
+
+logit P(A is better) = theta_A - theta_B + gamma side + beta style. The strengths are those of Bradley and Terry, "Rank
+analysis of incomplete block designs", Biometrika 39, 1952; the side is that of Davidson and Beaver, "On extending the
+Bradley-Terry model to incorporate within-pair order effects", Biometrics 33, 1977: 1 where A was shown first, else -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.errors import PredictorError
+
+from .errors import MeasuredFigure, covariance, figure, freedom
+from .judgements import Judgements
+
+Floats = NDArray[np.float64]
+
+RIDGE = 0.1
+STEPS, TOLERANCE = 60, 1e-9
+
+
+class NoRanking(PredictorError):
+    """The judgements do not rank the models."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """A fit to n judgements of m models.
+
+    theta: (m,) strengths in logits with mean 0; NaN for a model that was not judged. gamma: what it adds to be shown
+    first; None where no side is known. style: coefficients (s,). covariance: of theta, gamma and style, (k, k),
+    clustered by people and prompts. inverse: that of the information with the ridge (k, k), for priorities. degrees:
+    of freedom. n: judgements. sides: those of which the side is known. unbeaten: models that never lost, or never won,
+    whose strength is finite by the ridge alone.
+    """
+
+    models: tuple[str, ...]
+    theta: Floats
+    gamma: float | None
+    style: Floats
+    covariance: Floats
+    inverse: Floats
+    degrees: float
+    n: int
+    sides: int
+    unbeaten: tuple[str, ...]
+
+    def of(self, model: int) -> MeasuredFigure:
+        """The strength of a model with its interval."""
+        return figure(float(self.theta[model]), float(self.covariance[model, model]), self.degrees)
+
+    def difference(self, one: int, other: int) -> MeasuredFigure:
+        """Of two models' strengths."""
+        cov = self.covariance
+        variance = cov[one, one] + cov[other, other] - 2 * cov[one, other]
+        return figure(float(self.theta[one] - self.theta[other]), float(variance), self.degrees)
+
+    @property
+    def side(self) -> MeasuredFigure:
+        """The side bias with its interval."""
+        if self.gamma is None:
+            return MeasuredFigure(None)
+        place = len(self.models)
+        return figure(self.gamma, float(self.covariance[place, place]), self.degrees)
+
+    def styled(self, place: int) -> MeasuredFigure:
+        """A coefficient of style with its interval."""
+        row = len(self.models) + (self.gamma is not None) + place
+        return figure(float(self.style[place]), float(self.covariance[row, row]), self.degrees)
+
+    @property
+    def order(self) -> list[int]:
+        """Places of the judged models, the strongest first."""
+        return sorted(np.flatnonzero(np.isfinite(self.theta)).tolist(), key=lambda one: (-self.theta[one], one))
+
+    def chances(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Floats:
+        """That A is better, where neither side has an advantage."""
+        found: Floats = 1 / (1 + np.exp(self.theta[b] - self.theta[a]))
+        return found
+
+
+def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: Floats | None = None) -> Ranking:
+    """The strengths of the models that were judged.
+
+    Args:
+        ridge: lambda of the penalty lambda / 2 sum theta^2, beside weights of mean 1; 0 for none.
+        side: whether being first may count, where some sides are known.
+        style: (n, s) further differences between A and B, such as log length; their coefficients are not penalised.
+
+    Raises:
+        NoRanking: there is no judgement, the models fall into parts that were never compared, or, without a ridge, one
+            never won or never lost against the others.
+    """
+    judged_ones = np.unique(np.concatenate([judged.a, judged.b]))
+    if not judged.n:
+        raise NoRanking("no judgement is left to rank models by")
+    _check_connected(judged, judged_ones)
+    extreme = _extreme(judged, judged_ones)
+    if ridge <= 0 and extreme:
+        names = ", ".join(judged.models[one] for one in extreme)
+        raise NoRanking(f"{names}: never lost or never won against the others, so that there is no finite strength; "
+                        "give a ridge above 0")  # fmt: skip
+    m = len(judged.models)
+    design = np.zeros((judged.n, m))
+    row = np.arange(judged.n)
+    design[row, judged.a] += 1
+    design[row, judged.b] -= 1
+    sided = side and bool(judged.first.any())
+    parts = [
+        design,
+        *([judged.first[:, None].astype(np.float64)] if sided else []),
+        *([] if style is None else [style]),
+    ]
+    columns = np.hstack(parts)
+    k = columns.shape[1]
+    penalty = np.zeros((k, k))
+    penalty[:m, :m] = ridge * np.eye(m)
+    held = penalty.copy()
+    held[:m, :m] += np.ones((m, m))  # Keeps the mean at 0 and changes nothing else: slopes sum to 0.
+    absent = np.setdiff1d(np.arange(m), judged_ones)
+    held[absent, absent] += 1
+    for place in np.flatnonzero(~columns[:, m:].any(axis=0)) + m:  # A style that no pair differs in.
+        held[place, place] += 1
+    weight, beta = judged.weight, np.zeros(k)
+    for _step in range(STEPS):
+        chance = 1 / (1 + np.exp(-(columns @ beta)))
+        gradient = columns.T @ (weight * (judged.win - chance)) - penalty @ beta
+        hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
+        step = np.linalg.solve(hessian, gradient)
+        beta += step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < TOLERANCE:
+            break
+    else:
+        raise NoRanking("the strengths do not settle: give a larger ridge")
+    chance = 1 / (1 + np.exp(-(columns @ beta)))
+    hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
+    inverse = np.linalg.inv(hessian)
+    influence = (columns * (weight * (judged.win - chance))[:, None]) @ inverse
+    theta = beta[:m] - beta[judged_ones].mean()
+    theta[absent] = np.nan
+    return Ranking(
+        models=judged.models,
+        theta=theta,
+        gamma=float(beta[m]) if sided else None,
+        style=beta[m + sided :],
+        covariance=covariance(influence, person=judged.person, prompt=judged.prompt),
+        inverse=inverse,
+        degrees=freedom(person=judged.person, prompt=judged.prompt),
+        n=judged.n,
+        sides=int(np.count_nonzero(judged.first)),
+        unbeaten=tuple(judged.models[one] for one in extreme),
+    )
+
+
+def _check_connected(judged: Judgements, there: NDArray[np.int64]) -> None:
+    linked = np.zeros((len(judged.models),) * 2, dtype=bool)
+    linked[judged.a, judged.b] = linked[judged.b, judged.a] = True
+    reached = _reached(linked, int(there[0])) if len(there) else set()
+    if lost := [judged.models[one] for one in there if one not in reached]:
+        raise NoRanking(
+            f"{', '.join(lost)}: never compared with {judged.models[there[0]]}, not even through others; models that "
+            "are not connected cannot be ranked together"
+        )
+
+
+def _extreme(judged: Judgements, there: NDArray[np.int64]) -> list[int]:
+    """Models outside the largest group in which each won against each, at least through others (Ford's condition)."""
+    beats = np.zeros((len(judged.models),) * 2, dtype=bool)
+    beats[judged.a[judged.win > 0], judged.b[judged.win > 0]] = True
+    beats[judged.b[judged.win < 1], judged.a[judged.win < 1]] = True
+    groups = [_reached(beats, one) & _reached(beats.T, one) for one in there.tolist()]
+    largest = max(groups, key=len, default=set())
+    return [one for one in there.tolist() if one not in largest]
+
+
+def _reached(linked: NDArray[np.bool_], start: int) -> set[int]:
+    seen, waiting = {start}, [start]
+    while waiting:
+        for other in np.flatnonzero(linked[waiting.pop()]).tolist():
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+def posterior(judged: Judgements, *, ridge: float = RIDGE) -> tuple[Floats, Floats]:
+    """Strengths (m,) and their covariance (m, m) under the ridge as a prior, for all models, judged or not and
+    connected or not: those of which nothing is known have strength 0 and the prior's variance, 1 / ridge."""
+    m = len(judged.models)
+    design = np.zeros((judged.n, m + 1))
+    row = np.arange(judged.n)
+    design[row, judged.a] += 1
+    design[row, judged.b] -= 1
+    design[:, m] = judged.first
+    penalty = np.diag([*[ridge] * m, ridge])
+    beta, weight = np.zeros(m + 1), judged.weight
+    inverse: NDArray[Any] = np.linalg.inv(penalty)
+    for _step in range(STEPS if judged.n else 0):
+        chance = 1 / (1 + np.exp(-(design @ beta)))
+        hessian = (design * (weight * chance * (1 - chance))[:, None]).T @ design + penalty
+        inverse = np.linalg.inv(hessian)
+        step = inverse @ (design.T @ (weight * (judged.win - chance)) - penalty @ beta)
+        beta += step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < TOLERANCE:
+            break
+    return beta[:m], inverse[:m, :m]

@@ -1,0 +1,139 @@
+"""Standard errors of figures whose rows share people and prompts. Numpy and `bandit` alone.
+
+Every figure is written as a sum of one contribution a row (its influence, the infinitesimal jackknife of Jaeckel 1972).
+Rows of one person belong together, and rows of one prompt: the variance is that over people, plus that over prompts,
+less that over what both share (Cameron, Gelbach and Miller, "Robust inference with multiway clustering", Journal of
+Business & Economic Statistics 29(2), 2011, equation 2.11). It is what resampling people and prompts aims at, without
+chance of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bandit import student_t_quantile
+
+Floats = NDArray[np.float64]
+PlacesInRow = Literal["plain", "share", "correlation"]
+LEVEL = 0.95
+FEWEST = 3
+"""Clusters, of people or of prompts, below which no interval is given."""
+
+
+@dataclass(frozen=True)
+class MeasuredFigure:
+    """A value with its 95 % interval; None where it is not defined. `error`: its standard error."""
+
+    value: float | None
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def as_json(self) -> dict[str, float | None]:
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+NOTHING = MeasuredFigure(None)
+
+
+def covariance(influence: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Floats:
+    """The covariance (k, k) of k figures, of which each row contributes `influence` (n, k).
+
+    Args:
+        person, prompt: (n,) whose row it is and what it is about. Where every row has a person of its own, only the
+            prompts count, and the other way round.
+    """
+    rows = np.asarray(influence, dtype=np.float64)
+    by_person, by_prompt = _sums(rows, np.asarray(person)), _sums(rows, np.asarray(prompt))
+    both = np.unique(np.stack([np.asarray(person), np.asarray(prompt)]), axis=1, return_inverse=True)[1].reshape(-1)
+    by_both = _sums(rows, both)
+    found = _spread(by_person) + _spread(by_prompt) - _spread(by_both)
+    # The difference can come out too small where there are few of either; it is never below the least of the three.
+    least = np.min([np.diag(_spread(sums)) for sums in (by_person, by_prompt, by_both)], axis=0)
+    short = np.sqrt(np.maximum(least / np.maximum(np.diag(found), 1e-300), 1.0))
+    scaled: Floats = np.where(np.diag(found)[:, None] > 0, found, 0) * short[:, None] * short[None, :]
+    where = np.diag(found) <= 0
+    scaled[where, :] = scaled[:, where] = 0
+    scaled[where, where] = least[where]
+    return scaled
+
+
+def freedom(*, person: ArrayLike, prompt: ArrayLike) -> float:
+    """Degrees of freedom: the fewer of people and prompts, less 1."""
+    return float(min(len(np.unique(person)), len(np.unique(prompt))) - 1)
+
+
+def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
+    """The value with Student's interval, which is made on the logit of a share and on Fisher's z of a correlation, so
+    that it stays where such a figure can be."""
+    if not math.isfinite(value):
+        return NOTHING
+    if not variance > 0 or degrees < FEWEST - 1:
+        return MeasuredFigure(value)
+    error = math.sqrt(variance)
+    reach = student_t_quantile((1 + LEVEL) / 2, degrees)
+    if scale == "share" and 0 < value < 1:
+        middle, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
+        return MeasuredFigure(value, error, _logistic(middle - half), _logistic(middle + half))
+    if scale == "correlation" and -1 < value < 1:
+        middle, half = math.atanh(value), reach * error / (1 - value * value)
+        return MeasuredFigure(value, error, math.tanh(middle - half), math.tanh(middle + half))
+    return MeasuredFigure(value, error, value - reach * error, value + reach * error)
+
+
+def figure_of_sums(
+    of: Callable[[Floats], Any],
+    rows: Floats,
+    *,
+    person: ArrayLike,
+    prompt: ArrayLike,
+    scale: PlacesInRow = "plain",
+) -> MeasuredFigure:
+    """The figure `of(sums)` of the sums (k,) of rows (n, k), which must not change when all sums are multiplied.
+
+    The contributions follow from the slope of `of` at the sums, found by small steps.
+    """
+    if not len(rows):
+        return NOTHING
+    total = rows.sum(axis=0)
+    value = float(of(total))
+    if not math.isfinite(value):
+        return NOTHING
+    influence = rows @ slope(of, total, size=np.abs(rows).sum(axis=0))
+    found = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
+    return figure(value, found, freedom(person=person, prompt=prompt), scale=scale)
+
+
+def slope(of: Callable[[Floats], Any], at: Floats, *, size: Floats) -> Floats:
+    """The slope (k,) of a figure at these sums, by differences of a small share of `size` either way."""
+    found = np.zeros(len(at))
+    for place, step in enumerate(1e-6 * np.maximum(size, 1e-12)):
+        up, down = at.copy(), at.copy()
+        up[place] += step
+        down[place] -= step
+        found[place] = (float(of(up)) - float(of(down))) / (2 * step)
+    return np.nan_to_num(found)
+
+
+def _sums(rows: Floats, group: NDArray[Any]) -> Floats:
+    known, place = np.unique(group, return_inverse=True)
+    sums = np.zeros((len(known), rows.shape[1]))
+    np.add.at(sums, place.reshape(-1), rows)
+    return sums
+
+
+def _spread(sums: Floats) -> Floats:
+    """Outer products of the clusters' sums, with the correction for few clusters."""
+    n = len(sums)
+    found: Floats = sums.T @ sums * (n / (n - 1) if n > 1 else 1.0)
+    return found
+
+
+def _logistic(value: float) -> float:
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, value))))

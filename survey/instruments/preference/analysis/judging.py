@@ -1,0 +1,443 @@
+"""Judges held against people, item by item. Numpy, `bandit` and `predictors` alone.
+
+Ratings are always towards A, never towards a side. Pearson's correlation depends on which model is called A; the
+uncentred one, sum hj / sqrt(sum hh sum jj), does not. Both stand in the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit import fit_logistic, hajek, hajek_assisted, predict_logistic
+from bandit.estimate import Estimate
+
+from . import bradley_terry
+from .agreement import classes_of, kappa_of
+from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, slope
+from .judgements import TIE, UNREADABLE, A, B, Items, Judgements
+
+Floats = NDArray[np.float64]
+
+FOLDS = 5
+BINS = 8
+FEWEST_ITEMS = 10
+"""Items that people and a judge share, below which nothing is compared."""
+PRIOR = np.array([0.01, 0.01])
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """m items that people and a judge have both judged; arrays (m,), and the n people's answers to them.
+
+    human, judge: value towards A: the mean rating, or of people who only said the winner, their majority as -1, 0 or 1.
+    mean: people's mean value. said, verdict: the majority of people and the judge's. share: of people for A.
+    chance: the judge's chance of A. rows: the people's answers; row_item: the item of each. prompt, category: of items.
+    weight: of items, with mean 1.
+    """
+
+    human: Floats
+    mean: Floats
+    judge: Floats
+    said: NDArray[np.int64]
+    verdict: NDArray[np.int64]
+    share: Floats
+    chance: Floats
+    prompt: NDArray[np.int64]
+    category: NDArray[np.str_]
+    weight: Floats
+    rows: Judgements
+    row_item: NDArray[np.int64]
+
+    @property
+    def m(self) -> int:
+        return len(self.human)
+
+    def where(self, kept: NDArray[np.bool_]) -> Compared:
+        """Those items alone."""
+        place = np.cumsum(kept) - 1
+        rows = kept[self.row_item]
+        names = ("human", "mean", "judge", "said", "verdict", "share", "chance", "prompt", "category", "weight")
+        return Compared(
+            **{name: getattr(self, name)[kept] for name in names},
+            rows=self.rows.where(rows),
+            row_item=place[self.row_item[rows]],
+        )
+
+
+@dataclass(frozen=True)
+class ChanceBin:
+    """A part of the judge's chances: its items, their mean chance, and the share that people gave to A."""
+
+    items: int
+    chance: float
+    share: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class JudgeFigures:
+    """A judge against people over some items. Figures that are not defined have no value.
+
+    unreadable: verdicts that could not be read, of `verdicts`. log_score: bits, of the judge's chance of what people
+    preferred, ties half. ceiling_person, ceiling_judge: correlation of one left-out person, and of the judge, with the
+    mean of the other people on the same items.
+    """
+
+    items: int
+    verdicts: int
+    unreadable: int
+    pearson: MeasuredFigure
+    uncentred: MeasuredFigure
+    spearman: MeasuredFigure
+    accuracy: MeasuredFigure
+    kappa: MeasuredFigure
+    log_score: MeasuredFigure
+    ceiling_person: MeasuredFigure
+    ceiling_judge: MeasuredFigure
+    orders: MeasuredFigure
+    """The share of items on which its two orders agree."""
+    both_orders: int
+    side: MeasuredFigure
+
+
+def compare(people: Judgements, judge: Judgements) -> Compared | None:
+    """What both have judged; None where these are fewer than 10 items. Models and prompts have the same places."""
+    asked, read = Items.of(people), Items.of(judge)
+    shared = np.intersect1d(asked.key, read.key)
+    if len(shared) < FEWEST_ITEMS:
+        return None
+    own, others = np.searchsorted(asked.key, shared), np.searchsorted(read.key, shared)
+    # The judge's A may be the people's B.
+    turn = np.where(judge.a[read.where[others]] == people.a[asked.where[own]], 1, -1)
+    readable = judge.where(judge.outcome != UNREADABLE)
+    stated = mean_by_item(readable.chance, readable.key, shared)
+    verdict = _verdicts(judge, shared)
+    rating = read.value[others] * turn
+    share, said = asked.share[own], asked.outcome[own]
+    prompt = people.prompt[asked.where[own]]
+    rows = people.where(np.isin(people.key, shared))
+    row_item = np.searchsorted(shared, rows.key)
+    weight = 1 / people.probability[asked.where[own]]
+    chance = np.where(turn > 0, stated, 1 - stated)
+    if np.isnan(chance).any():
+        fitted_chance = cross_fitted(rating, prompt, rows.win, row_item)
+        chance = np.where(np.isnan(chance), fitted_chance, chance)
+    return Compared(
+        human=asked.value[own] if rated(people) else np.where(said == UNREADABLE, 0, said).astype(np.float64),
+        mean=asked.value[own],
+        judge=rating,
+        said=said,
+        verdict=np.where(np.isin(verdict, (A, B)), verdict * turn, verdict),
+        share=share,
+        chance=chance,
+        prompt=prompt,
+        category=people.category[asked.where[own]],
+        weight=weight / weight.mean(),
+        rows=rows,
+        row_item=row_item,
+    )
+
+
+def _verdicts(judge: Judgements, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each item: unreadable where no verdict could be read, else the sign of the mean over those that could, in the
+    direction in which the judge's A and B stand."""
+    readable = judge.where(judge.outcome != UNREADABLE)
+    mean = mean_by_item(np.where(readable.outcome == TIE, 0, readable.value), readable.key, keys)
+    return np.where(np.isnan(mean), UNREADABLE, np.sign(np.nan_to_num(mean))).astype(np.int64)
+
+
+def mean_by_item(values: Floats, key: NDArray[np.int64], keys: NDArray[np.int64]) -> Floats:
+    """The mean over each of the keys, which are in order; NaN where there is no value, or one of them is NaN."""
+    there = np.isin(key, keys)
+    place = np.searchsorted(keys, key[there])
+    n = np.bincount(place, minlength=len(keys))
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.bincount(place, weights=values[there], minlength=len(keys)) / n
+    return found
+
+
+def cross_fitted(rating: Floats, prompt: NDArray[np.int64], win: Floats, row_item: NDArray[np.int64]) -> Floats:
+    """The chance of each item (m,) that people prefer A, by a judge's rating: a logistic regression for each of five
+    folds of prompts, fitted to the people's answers (n,) in the other four, ties half to either side."""
+    known, place = np.unique(prompt, return_inverse=True)
+    fold = np.random.default_rng(0).permutation(len(known))[place.reshape(-1)] % FOLDS
+    columns = np.stack([np.ones_like(rating), rating], axis=1)
+    found = np.full(len(rating), 0.5)
+    for one in range(FOLDS):
+        own, others = fold == one, (fold != one)[row_item]
+        if own.any() and others.any():
+            beta = _regression(columns[row_item[others]], win[others])
+            found[own] = predict_logistic(columns[own], beta)
+    return found
+
+
+def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
+    """Every figure of a judge over these items, and of its own verdicts."""
+    one = compared
+    ranks_h, ranks_j = ranks(one.human), ranks(one.judge)
+    people, machine = _ceiling(one)
+    return JudgeFigures(
+        items=one.m,
+        verdicts=judge.n,
+        unreadable=int((judge.outcome == UNREADABLE).sum()),
+        pearson=_of_moments(one, one.human, one.judge, pearson_of, _of_rows(one)),
+        uncentred=_of_moments(one, one.human, one.judge, uncentred_of, _of_rows(one)),
+        spearman=_of_moments(one, ranks_h, ranks_j, pearson_of, None),
+        accuracy=_mean(one, (one.verdict == one.said).astype(np.float64), scale="share"),
+        kappa=_kappa(one),
+        log_score=_mean(one, log_scores(one.chance, one.share)),
+        ceiling_person=people,
+        ceiling_judge=machine,
+        **_orders(judge),
+        side=_side(judge),
+    )
+
+
+def log_scores(chance: Floats, share: Floats) -> Floats:
+    """Bits of each item: -log2 of the chance given to what people preferred, by their share. Infinite where a chance of
+    0 was given to what somebody preferred."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        won = np.where(share > 0, -share * np.log2(chance), 0.0)
+        lost = np.where(share < 1, -(1 - share) * np.log2(1 - chance), 0.0)
+    found: Floats = won + lost
+    return found
+
+
+def reliability(compared: Compared) -> list[ChanceBin]:
+    """Eight parts of equal numbers of items by the judge's chance."""
+    order = np.argsort(compared.chance, kind="stable")
+    found = []
+    for part in np.array_split(order, min(BINS, max(1, compared.m // 10))):
+        if len(part):
+            kept = np.zeros(compared.m, dtype=bool)
+            kept[part] = True
+            share = _mean(compared.where(kept), compared.share[kept], scale="share")
+            found.append(
+                ChanceBin(len(part), float(compared.chance[part].mean()), share.value or 0.0, share.low, share.high)
+            )
+    return found
+
+
+def pearson_of(sums: Floats) -> float:
+    """Pearson's correlation from the sums of w, wx, wy, wxx, wyy, wxy; NaN where one does not vary."""
+    n, x, y, xx, yy, xy = sums
+    spread = (n * xx - x * x) * (n * yy - y * y)
+    return float((n * xy - x * y) / math.sqrt(spread)) if spread > 1e-18 * abs(n) ** 4 else math.nan
+
+
+def uncentred_of(sums: Floats) -> float:
+    """The same about 0: it does not depend on which model is called A."""
+    _n, _x, _y, xx, yy, xy = sums
+    return float(xy / math.sqrt(xx * yy)) if xx > 0 and yy > 0 else math.nan
+
+
+def _moments(x: Floats, y: Floats, weight: Floats) -> Floats:
+    return np.stack([weight, weight * x, weight * y, weight * x * x, weight * y * y, weight * x * y], axis=1)
+
+
+def rated(judged: Judgements) -> bool:
+    """Whether some judgement says more than who won."""
+    return bool((~np.isin(judged.value, (-1.0, 0.0, 1.0))).any())
+
+
+def _of_rows(one: Compared) -> Floats | None:
+    """How far each answer lies from its item's mean, a share of the item each; None where majorities count."""
+    if not np.array_equal(one.human, one.mean):
+        return None
+    n = np.bincount(one.row_item, minlength=one.m)
+    found: Floats = (one.rows.value - one.mean[one.row_item]) / n[one.row_item]
+    return found
+
+
+def _of_moments(
+    one: Compared, x: Floats, y: Floats, of: Callable[[Floats], float], deviation: Floats | None
+) -> MeasuredFigure:
+    """A correlation of items' values, whose rows are the people's answers.
+
+    deviation: of each answer from its item's mean of x, a share each; None where x is a rank, which no single answer
+    moves by a known amount.
+    """
+    rows = _moments(x, y, one.weight)
+    total = rows.sum(axis=0)
+    value = float(of(total))
+    if not math.isfinite(value):
+        return NOTHING
+    gradient = slope(of, total, size=np.abs(rows).sum(axis=0))
+    by_item = rows @ gradient
+    n = np.bincount(one.row_item, minlength=one.m)
+    influence = (by_item / n)[one.row_item]
+    if deviation is not None:
+        by_x = one.weight * (gradient[1] + 2 * gradient[3] * x + gradient[5] * y)
+        influence = influence + by_x[one.row_item] * deviation
+    return _by_answers(one, value, influence, scale="correlation")
+
+
+def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> MeasuredFigure:
+    person, prompt = one.rows.person, one.rows.prompt
+    variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
+    return figure(value, float(variance), freedom(person=person, prompt=prompt), scale=scale)
+
+
+def _mean(one: Compared, values: Floats, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
+    value = float(np.average(values, weights=one.weight)) if one.m else math.nan
+    if not math.isfinite(value):
+        return MeasuredFigure(value if math.isinf(value) else None)
+    n = np.bincount(one.row_item, minlength=one.m)
+    influence = one.weight * (values - value) / one.weight.sum()
+    return _by_answers(one, value, (influence / n)[one.row_item], scale=scale)
+
+
+def _kappa(one: Compared) -> MeasuredFigure:
+    rows = classes_of(one.verdict, one.said) * one.weight[:, None]
+    size = round(rows.shape[1] ** 0.5)
+
+    def of(sums: Floats) -> float:
+        return kappa_of(sums.reshape(size, size))
+
+    total = rows.sum(axis=0)
+    value = of(total)
+    if not math.isfinite(value):
+        return NOTHING
+    n = np.bincount(one.row_item, minlength=one.m)
+    influence = rows @ slope(of, total, size=np.abs(rows).sum(axis=0))
+    return _by_answers(one, value, (influence / n)[one.row_item], scale="correlation")
+
+
+def _ceiling(one: Compared) -> tuple[MeasuredFigure, MeasuredFigure]:
+    """The left-out person, and the judge, against the same mean of the others: a row an answer of which the item has
+    others."""
+    n = np.bincount(one.row_item, minlength=one.m)[one.row_item]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        others = (one.mean[one.row_item] * n - one.rows.value) / (n - 1)
+    kept = n >= 2
+    if kept.sum() < FEWEST_ITEMS:
+        return NOTHING, NOTHING
+    weight, person, prompt = one.weight[one.row_item][kept], one.rows.person[kept], one.rows.prompt[kept]
+    found = []
+    for values in (one.rows.value, one.judge[one.row_item]):
+        rows = _moments(values[kept], others[kept], weight)
+        total = rows.sum(axis=0)
+        value = pearson_of(total)
+        if not math.isfinite(value):
+            found.append(NOTHING)
+            continue
+        influence = rows @ slope(pearson_of, total, size=np.abs(rows).sum(axis=0))
+        variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
+        found.append(figure(value, float(variance), freedom(person=person, prompt=prompt), scale="correlation"))
+    return found[0], found[1]
+
+
+def _orders(judge: Judgements) -> dict[str, Any]:
+    """Of the items that it judged in both orders, the share on which both say the same; unreadable ones say nothing."""
+    known = judge.where((judge.first != 0) & (judge.outcome != UNREADABLE))
+    sign: dict[int, dict[int, float]] = {}
+    prompts: dict[int, int] = {}
+    for key, first, value, prompt in zip(
+        known.key.tolist(), known.first.tolist(), np.sign(known.value).tolist(), known.prompt.tolist(), strict=True
+    ):
+        sign.setdefault(key, {})[first] = value
+        prompts[key] = prompt
+    both = [key for key, given in sign.items() if len(given) == 2]
+    if not both:
+        return {"orders": NOTHING, "both_orders": 0}
+    same = np.array([float(sign[key][1] == sign[key][-1]) for key in both])
+    prompt = np.array([prompts[key] for key in both])
+    value = float(same.mean())
+    variance = covariance(((same - value) / len(same))[:, None], person=np.arange(len(same)), prompt=prompt)[0, 0]
+    degrees = freedom(person=np.arange(len(same)), prompt=prompt)
+    return {"orders": figure(value, float(variance), degrees, scale="share"), "both_orders": len(both)}
+
+
+def _side(judge: Judgements) -> MeasuredFigure:
+    """Its own side bias, in logits."""
+    known = judge.where((judge.first != 0) & (judge.outcome != UNREADABLE))
+    if known.n < FEWEST_ITEMS:
+        return NOTHING
+    try:
+        return bradley_terry.fit(own_person_each(known)).side
+    except bradley_terry.NoRanking:
+        return NOTHING
+
+
+def own_person_each(judged: Judgements) -> Judgements:
+    """The same without people: a judge is no sample of people, so that only prompts are resampled."""
+    return replace(judged, person=np.arange(judged.n))
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from 1, the mean of those that are equal."""
+    _known, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return (last - (count - 1) / 2)[place.reshape(-1)]
+
+
+@dataclass(frozen=True)
+class Assisted:
+    """How often A is preferred to B, from people alone and with the judge's help. saved: human answers that the judge
+    is worth, which is less than 0 where it makes the estimate wider; None where nothing varies."""
+
+    model: str
+    other: str
+    answers: int
+    items: int
+    people: Estimate
+    assisted: Estimate
+    saved: float | None
+
+
+def fitted(rating: Floats, win: Floats, at: Floats) -> Floats:
+    """The chance that people prefer A at these ratings, by a logistic regression on answers (n,) whose items the judge
+    gave `rating` (n,)."""
+    columns = np.stack([np.ones_like(rating), rating], axis=1)
+    beta = _regression(columns, win)
+    return predict_logistic(np.stack([np.ones_like(at), at], axis=1), beta)
+
+
+def _regression(columns: Floats, win: Floats) -> Floats:
+    """Two rows an answer, so that a tie is one of each."""
+    halves = 2 * win
+    label = np.stack([halves >= 1, halves >= 2], axis=1).reshape(-1).astype(np.float64)
+    return fit_logistic(columns=np.repeat(columns, 2, axis=0), label=label, precision=PRIOR, iterations=25)
+
+
+def assisted(
+    people: Judgements, predictions: Mapping[int, float], *, universe: Mapping[tuple[int, int], Floats]
+) -> list[Assisted]:
+    """The judge-assisted win rate of each pair of models: the mean prediction over all its items plus the
+    design-weighted mean of (people - prediction) over the asked ones, the core's model-assisted estimator.
+
+    Args:
+        people: their judgements, with a below b.
+        predictions: the judge's chance of A by the item's key.
+        universe: of each pair (a, b), the judge's chances over all its items.
+    """
+    found = []
+    for (a, b), chances in sorted(universe.items()):
+        own = (people.a == a) & (people.b == b) & np.isin(people.key, np.fromiter(predictions, dtype=np.int64))
+        rows = people.where(own)
+        if rows.n < FEWEST_ITEMS or not len(chances):
+            continue
+        known = np.array([predictions[key] for key in rows.key.tolist()])
+        item = np.unique(rows.key, return_inverse=True)[1].reshape(-1)
+        several = item if len(np.unique(item)) < rows.n else None
+        alone = hajek(values=rows.win, probability=rows.probability, cluster=rows.person, item=several)
+        helped = hajek_assisted(
+            values=rows.win,
+            predictions=known,
+            prediction_mean=float(chances.mean()),
+            probability=rows.probability,
+            cluster=rows.person,
+            item=several,
+        )
+        saved = None
+        if helped.standard_error > 0 and alone.standard_error > 0:
+            saved = rows.n * ((alone.standard_error / helped.standard_error) ** 2 - 1)
+        found.append(Assisted(people.models[a], people.models[b], rows.n, len(chances), alone, helped, saved))
+    return found

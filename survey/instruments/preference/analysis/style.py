@@ -1,0 +1,55 @@
+"""What two replies differ in beside their content, and how long texts are. Standard library and numpy."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+STYLES = ("log length ratio", "markup", "lists")
+"""Each towards A: ln of A's tokens over B's; whether A has markup, less whether B has; the same of lists."""
+TOKEN = re.compile(r"\w+|[^\w\s]")
+MARKUP = re.compile(r"\*\*\S|__\S|^#{1,6} |`|<[a-zA-Z][^>]*>|\[[^\]]+\]\([^)]+\)", re.MULTILINE)
+LIST = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+\S", re.MULTILINE)
+
+
+def tokens_of(text: str) -> int:
+    """Words and marks: each run of letters or digits is one, and so is each other character that is no space. No
+    model's tokens: these are the same for all."""
+    return sum(1 for _found in TOKEN.finditer(text))
+
+
+def style_of(a: str, b: str) -> tuple[float, float, float]:
+    """The differences of `STYLES` between two replies."""
+    ratio = math.log(max(tokens_of(a), 1) / max(tokens_of(b), 1))
+    marked, listed = (bool(one.search(a)) - bool(one.search(b)) for one in (MARKUP, LIST))
+    return ratio, float(marked), float(listed)
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long some texts are, in tokens as `tokens_of` counts them."""
+
+    what: str
+    count: int
+    mean: float
+    deviation: float | None
+    lower: float
+    median: float
+    upper: float
+
+
+def lengths(what: str, texts: Sequence[str]) -> Lengths | None:
+    """Count, mean, standard deviation (n - 1) and quartiles; None of no text."""
+    if not texts:
+        return None
+    found = np.array([tokens_of(text) for text in texts], dtype=np.float64)
+    lower, median, upper = np.quantile(found, [0.25, 0.5, 0.75]).tolist()
+    deviation = float(found.std(ddof=1)) if len(found) > 1 else None
+    return Lengths(what, len(found), float(found.mean()), deviation, lower, median, upper)

@@ -1,0 +1,47 @@
+"""What the demonstration of preferences must find: the ranking and the side bias of its simulated people."""
+
+import numpy as np
+
+from survey.contracts.instruments import DemonstrationVerdict
+from survey.models import Study
+
+from .analysis import bradley_terry
+from .material import material_of
+from .people import truth_of
+
+Z = 3.5
+"""Standard errors that a right estimate may lie from the truth: beyond it once in 2,000 times."""
+
+
+def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
+    """Passed if every difference of two neighbours, and the side bias, lie near the truth, and the best is first."""
+    judged = material_of(study).people
+    ranking = bradley_terry.fit(judged)
+    truth = truth_of(judged.models, null=null)
+    theta = np.array([truth.theta[model] for model in judged.models])
+    distances = []
+    for one in range(len(theta) - 1):
+        gap = ranking.difference(one, one + 1)
+        distances.append(abs((gap.value or 0.0) - (theta[one] - theta[one + 1])) / (gap.error or np.inf))
+    side = ranking.side
+    distances.append(abs((side.value or 0.0) - truth.gamma) / (side.error or np.inf))
+    first = judged.models[ranking.order[0]]
+    right = null or first == judged.models[int(np.argmax(theta))]
+    passed = bool(max(distances) < Z and right)
+    strengths = ", ".join(f"{judged.models[one]} {ranking.theta[one]:+.2f}" for one in ranking.order)
+    known = ", ".join(f"{model} {value:+.2f}" for model, value in truth.theta.items())
+    sentence = (
+        f"{'PASSED' if passed else 'FAILED'}: people rank {strengths} with a side bias of {side.value or 0.0:.2f} "
+        "logits; "
+        f"the simulated people were made with {known} and {truth.gamma:.2f}. The farthest figure lies "
+        f"{max(distances):.1f} standard errors from its truth."
+    )
+    return DemonstrationVerdict(
+        passed=passed,
+        sentence=sentence,
+        figures={
+            "theta": {judged.models[one]: round(float(ranking.theta[one]), 4) for one in ranking.order},
+            "gamma": side.value,
+            "farthest": max(distances),
+        },
+    )

@@ -1,0 +1,57 @@
+"""What people's judgements estimate over all items: how often A, and the reply shown first, is preferred."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from survey.contracts.instruments import Estimates
+from survey.contracts.measures import SHARE, Estimands, Measure
+from survey.models import Assignment, Item
+
+from .labels import judgement_of, rating_of
+from .models import MIDDLE
+
+
+class PreferenceEstimates(Estimates):
+    units = {"a_better": SHARE}
+
+    def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
+        """`a_better`: 1 where the reply of the model that the study file names first is better."""
+        ratings = [rating_of(one) for one in assignments]
+        return {"a_better": np.array([float(one is not None and one > 0) for one in ratings])}
+
+    def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        return f"all {universe_size:,} pairs of replies to the bank's {n_questions:,} prompts"
+
+    def estimands(self, assignments: Sequence[Assignment], *, thresholds: Sequence[int] = ()) -> Estimands:
+        judgements = [judgement_of(one) for one in assignments]
+        judged = np.array([one is not None and one.place is not None for one in judgements], dtype=bool)
+        places = np.array([MIDDLE if one is None or one.place is None else one.place for one in judgements])
+        ratings = np.array([rating_of(one) or 0.0 for one in assignments])
+        measures = [
+            Measure(
+                "a_better",
+                "share that prefers the model named first",
+                SHARE,
+                np.where(judged, ratings > 0, 0.0),
+                judged,
+            ),
+            Measure(
+                "first_better",
+                "share that prefers the reply shown first",
+                SHARE,
+                np.where(judged, places < MIDDLE, 0.0),
+                judged,
+            ),
+            Measure("strength", "how far from the middle", "places", np.abs(places - MIDDLE), judged, span=(0.5, 3.5)),
+            Measure("judged", "share that could be judged", SHARE, judged.astype(np.float64)),
+        ]
+        return Estimands(measures=measures, retested=("a_better",))
+
+    def divisions(self, items: Sequence[Item]) -> dict[str, np.ndarray]:
+        """By category, and by pair of models, for which `a_better` is a win rate."""
+        both = [item.comparison for item in items]
+        return {
+            "category": np.array([one.question.task.name for one in both], dtype=str),
+            "pair": np.array([f"{one.a.language_model.name} : {one.b.language_model.name}" for one in both], dtype=str),
+        }

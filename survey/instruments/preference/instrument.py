@@ -1,0 +1,298 @@
+"""Preferences as the core sees them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+from django.db.models.functions import Length
+
+from survey.contracts.instruments import (
+    CONTRACT,
+    Demonstration,
+    ListedInstrument,
+    Place,
+    Priority,
+)
+from survey.contracts.reports import ReportEntry
+from survey.contracts.screens import Screen
+from survey.contracts.tables import ExtraFile
+from survey.models import Assignment, Item, ModelAnswer, Question, Response
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.base.compiled import insert
+from survey.study_file import Note
+
+from . import export, people, screens
+from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
+from .estimands import PreferenceEstimates
+from .expecting import PreferenceExpecting
+from .labels import judgement_of
+from .models import ReplyComparison, ReplyJudgement
+from .options import BY_CONDITION, PreferenceOptions
+from .practice import PreferencePractice
+
+MODELS: Place = ("instrument", "options", "models")
+NAMED = 5
+"""Ids that a remark names."""
+REPORTS = (
+    ReportEntry(
+        name="preferences",
+        title="Preferences",
+        summary="The models ranked by people and by judges, win shares, agreement, side bias, judges against people.",
+        path="survey.instruments.preference.reports.preferences_report.PreferencesReport",
+    ),
+    ReportEntry(
+        name="preferences_live",
+        title="Preferences so far",
+        summary="Answers by pair of models, the ranking so far, and how people use the scale.",
+        path="survey.instruments.preference.reports.live_report.PreferencesLiveReport",
+        while_it_runs=True,
+    ),
+    ReportEntry(
+        name="preferences_budget",
+        title="Budget",
+        summary="How precisely the study as it is planned would rank its models, and what it costs; by simulation.",
+        path="survey.instruments.preference.reports.budget_report.PreferencesBudgetReport",
+    ),
+)
+
+
+class Preference(ListedInstrument):
+    """A prompt with two models' replies; every pair of models that answered a prompt is an item."""
+
+    contract = CONTRACT
+    name = "preference"
+    title = "Preference"
+    options_model = PreferenceOptions
+    condition_options = BY_CONDITION
+    codebook_note = "Places 1 to 4 lean to the reply shown first, 5 to 8 to the second; ratings towards A do not."
+    columns = export.COLUMNS
+    signals = PreferenceSignals()
+    estimates = PreferenceEstimates()
+    demonstration = Demonstration(
+        "example-preference.toml",
+        "survey.instruments.preference.starter.load_starter_prompts",
+        "survey.instruments.preference.demonstration.verdict_on",
+    )
+
+    @cached_property
+    def controls(self) -> PreferenceControls:
+        return PreferenceControls(self)
+
+    @cached_property
+    def practice(self) -> PreferencePractice:
+        return PreferencePractice(lambda sitting: self.options_under(sitting.config, sitting.levels()))
+
+    @cached_property
+    def expectations(self) -> PreferenceExpecting:
+        return PreferenceExpecting(self._study, None if self._study is None else self.options)
+
+    @cached_property
+    def priority(self) -> Priority | None:
+        if self._study is not None and self.options.priority == "none":
+            return None
+        return Information(self)
+
+    def reports(self) -> Sequence[ReportEntry]:
+        return REPORTS
+
+    # Items
+
+    @cached_property
+    def replies(self) -> dict[int, dict[int, int]]:
+        """Of each prompt, the replies of the study's models: prompt to place in `models` to reply, by primary key."""
+        return replies_of(self.study.bank_id, self.options.models)
+
+    def problems(self) -> Iterator[tuple[Place, str]]:
+        questions = filtered_questions(self.study)
+        there = {model for question in questions for model in self.replies.get(question.pk, ())}
+        for index, model in enumerate(self.options.models):
+            if index not in there:
+                yield (
+                    MODELS,
+                    f"{model} has no reply to the prompts of {self.study.bank}: import_replies or collect_answers adds "
+                    "them",
+                )
+        if not self.usable(questions):
+            yield ("bank",), "no prompt has replies of two of the models to compare"
+        if self.options.long_replies == "refuse":
+            yield from self._too_long()
+
+    def _too_long(self) -> Iterator[tuple[Place, str]]:
+        most = self.options.max_reply_characters
+        longer = self._shown().annotate(characters=Length("response")).filter(characters__gt=most)
+        if count := longer.count():
+            ids = ", ".join(f"{one.question.external_id} by {one.language_model}" for one in longer[:NAMED])
+            yield (
+                ("instrument", "options", "max_reply_characters"),
+                f"{count} replies have more than {most:,} characters ({ids}{', ...' if count > NAMED else ''}): raise "
+                'it, or set long_replies = "cut"',
+            )
+
+    def _shown(self) -> "QuerySet[ModelAnswer]":
+        """The replies that items can show."""
+        keys = {question.pk for question in filtered_questions(self.study)}
+        found = [reply for question, own in self.replies.items() if question in keys for reply in own.values()]
+        rows = ModelAnswer.objects.filter(
+            question__bank=self.study.bank_id, language_model__name__in=self.options.models
+        )
+        rows = rows.select_related("question", "language_model").order_by("question__position", "language_model")
+        return rows.filter(pk__in=found) if len(found) < 500 else rows.exclude(response="")
+
+    def remarks(self) -> list[Note]:
+        return [Note(".".join(map(str, place)), message) for place, message in self._remarks()]
+
+    def _remarks(self) -> Iterator[tuple[Place, str]]:
+        questions = {question.pk: question for question in filtered_questions(self.study)}
+        names, empty = self.options.models, self._empty()
+        for index, model in enumerate(names):
+            lacking = sum(index not in self.replies.get(key, ()) for key in questions)
+            if 0 < lacking < len(questions):
+                yield (
+                    MODELS,
+                    f"{model} has no reply to {lacking} of {len(questions)} prompts"
+                    + (f", {empty[model]} of them empty" if empty.get(model) else "")
+                    + "; these are left out for it",
+                )
+        told: dict[str, list[str]] = {}
+        for answer in self._shown().iterator(2000):
+            model = answer.language_model.name
+            if re.search(rf"(?<!\w){re.escape(model)}(?!\w)", answer.response, re.IGNORECASE):
+                told.setdefault(model, []).append(answer.question.external_id)
+        for model, ids in sorted(told.items()):
+            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+            yield (
+                MODELS,
+                f"{len(ids)} replies of {model} name it ({', '.join(ids[:NAMED])}{more}): people could tell who wrote "
+                "them",
+            )
+
+    def _empty(self) -> dict[str, int]:
+        rows = ModelAnswer.objects.filter(
+            question__bank=self.study.bank_id, language_model__name__in=self.options.models, response=""
+        )
+        found: dict[str, int] = {}
+        for name in rows.values_list("language_model__name", flat=True):
+            found[name] = found.get(name, 0) + 1
+        return found
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        return [question for question in questions if len(self.replies.get(question.pk, ())) > 1]
+
+    def drawn_by(self) -> Any:
+        positions = dict(self.study.bank.questions.values_list("pk", "position"))
+        found = sorted([positions[question], sorted(replies)] for question, replies in self.replies.items())
+        return [list(self.options.models), found]
+
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        every = [
+            (index, *pair)
+            for index, question in enumerate(questions)
+            for pair in combinations(sorted(self.replies[question.pk]), 2)
+        ]
+        return np.array(every, dtype=ROW)
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{questions[row['question']].position}:{int(row['a'])}-{int(row['b'])}"
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        return (int(row["question"]),)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        found = dict(ReplyComparison.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "question"))
+        return [(found[item.pk],) for item in items]
+
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        found = ReplyComparison.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(found[item.pk].question,) for item in items]
+
+    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        return [(item.comparison.question_id,) for item in items]
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        made = []
+        for item, row in zip(items, rows, strict=True):
+            question = questions[row["question"]]
+            replies = self.replies[question.pk]
+            made.append(
+                ReplyComparison(item=item, question=question, a_id=replies[int(row["a"])], b_id=replies[int(row["b"])])
+            )
+        ReplyComparison.objects.bulk_create(made)
+
+    # Screens and typed responses
+
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        item = "slot__item__comparison"
+        return assignments.select_related(f"{item}__question", f"{item}__a", f"{item}__b", "slot__repeat_of")
+
+    @classmethod
+    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
+        return responses.select_related("judgement")
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment, self.options_for(assignment))
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        questions = self.options.questions
+        cannot = bool(cleaned.get("cannot_judge"))
+        places = {} if cannot else {name: int(cleaned[name]) for name in questions}
+        insert(
+            ReplyJudgement(
+                response=response,
+                a_first=screens.a_is_first(response.assignment),
+                cannot_judge=cannot,
+                place=places.get(questions[0]),
+                places=places,
+                reason=(cleaned.get("reason") or "").strip(),
+            )
+        )
+
+    def answer_in_words(self, response: Response) -> str:
+        return export.in_words(response.judgement) if hasattr(response, "judgement") else ""
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        judgement = judgement_of(assignment)
+        if judgement is None:
+            return []
+        return [judgement.a_first, judgement.cannot_judge, judgement.places, judgement.reason]
+
+    # Export
+
+    def export_values(self, assignment: Assignment) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        item = "slot__item__comparison"
+        return (
+            "responses__judgement",
+            f"{item}__question__task",
+            f"{item}__a__language_model",
+            f"{item}__b__language_model",
+        )
+
+    def label_relations(self) -> Sequence[str]:
+        return self.prefetch()  # Points are not read.
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__judgement",)
+
+    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
+        models = () if self._study is None else self.options.models
+        return export.files(self._study, models, assignments)
+
+    # Simulation
+
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.Judge:
+        options = self.options
+        return people.Judge(
+            study=self.study,
+            models=options.models,
+            scales=options.questions,
+            characters=options.max_reply_characters,
+            seed=seed,
+            null=null,
+        )

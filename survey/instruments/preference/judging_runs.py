@@ -1,0 +1,430 @@
+"""Asking a language model to judge the replies of a study, and importing judgements that one has.
+
+What was asked is stored as it comes, so that a run that was stopped goes on where it was. A verdict belongs to the two
+replies: another study with the same replies has it too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
+from survey.exceptions import HunchError
+from survey.models import LanguageModel, ModelAnswer, Study
+from survey.services.banks.collecting import LOCAL
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.banks.importing import Problems, read_table
+from survey.services.base.auditing import record
+from survey.services.base.hashing import digest
+
+from .judging_calls import TEMPLATES, Template, by_probabilities, calls_for, score_of, towards_first
+from .material import preference_of
+from .models import MIDDLE, JudgeVerdict
+
+ORDERS = ("both", "ab", "ba")
+PART = 25
+REFUSALS_IN_A_ROW = 5
+MILLION = Decimal(1_000_000)
+TOP = 20
+IMPORT_COLUMNS = ("prompt", "model_a", "model_b", "judge")
+IMPORT_OPTIONAL = ("outcome", "rating_a", "first", "chance_a", "template", "template_version")
+OUTCOMES = {"a": 1.0, "b": -1.0, "tie": 0.0}
+
+
+@dataclass(frozen=True)
+class JudgeRun:
+    """What is to be asked of whom. Prices are for a million tokens."""
+
+    study: Study
+    model: str
+    name: str = ""
+    template: str = "score_first"
+    orders: str = "both"
+    question: str = ""
+    limit: int | None = None
+    logprobs: bool = False
+    concurrency: int = 8
+    price_in: Decimal | None = None
+    price_out: Decimal | None = None
+    cost_cap: Decimal | None = None
+
+
+@dataclass
+class JudgeResult:
+    """What came of it. `stopped` says why it ended before the last item; empty if it did not."""
+
+    judge: str
+    wanted: int = 0
+    known: int = 0
+    stored: int = 0
+    unreadable: int = 0
+    refused: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: Decimal | None = None
+    stopped: str = ""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One item in one order. `first` is empty where each reply is rated alone."""
+
+    a: ModelAnswer
+    b: ModelAnswer
+    first: str
+    texts: tuple[str, ...]
+    digest: str
+
+
+def judge_replies(
+    run: JudgeRun,
+    *,
+    progress: Callable[[JudgeResult], None] | None = None,
+    endpoint: Endpoint | None = None,
+    by: Any = None,
+) -> JudgeResult:
+    """Ask for every verdict that is not stored.
+
+    Raises:
+        HunchError: a field is wrong; the name has verdicts that were asked differently; or the model never answers.
+    """
+    template = _checked(run)
+    instrument = preference_of(run.study)
+    question = run.question or instrument.options.questions[0]
+    if question not in instrument.options.questions:
+        raise HunchError(f"--question: {question!r} is none of {', '.join(instrument.options.questions)}")
+    calls = list(_calls(run, template, question))
+    if not calls:
+        raise HunchError(f"{run.study.slug}: there is no item to judge")
+    judge, _created = LanguageModel.objects.get_or_create(name=run.name or run.model)
+    result = JudgeResult(judge=judge.name, wanted=len(calls))
+    todo = list(_not_stored(calls, judge, template, result))
+    record("judge_replies", run.study, by=by, via="command", model=run.model, template=template.name, wanted=len(calls))
+    if not todo:
+        return result
+    source = _source(run, template, endpoint)
+    pending: list[JudgeVerdict] = []
+    replies: dict[int, dict[int, ChatReply]] = {}
+    in_a_row, first_refusal = 0, ""
+    each = len(todo[0].texts)
+    texts = [text for call in todo for text in call.texts]
+    stream = source(texts, lambda: bool(progress is None or progress(result) is None))
+    try:
+        for number, reply in stream:
+            place, part = divmod(number, each)
+            if isinstance(reply, EndpointError):
+                result.refused += 1
+                in_a_row, first_refusal = in_a_row + 1, first_refusal or str(reply)
+                if in_a_row >= REFUSALS_IN_A_ROW:
+                    raise HunchError(
+                        f"{run.model}: {in_a_row} items in a row were refused ({first_refusal}); what was judged "
+                        "before is stored, run the same command again to go on"
+                    )
+                continue
+            in_a_row = 0
+            result.tokens_in += reply.usage.prompt_tokens
+            result.tokens_out += reply.usage.completion_tokens
+            replies.setdefault(place, {})[part] = reply
+            if len(replies[place]) == each:
+                given = [one for _part, one in sorted(replies.pop(place).items())]
+                pending.append(_verdict(todo[place], judge, template, given, logprobs=run.logprobs))
+                result.stored += 1
+                result.unreadable += pending[-1].towards_a is None
+            if len(pending) >= PART:
+                _write(pending)
+            result.cost = _cost(run, result)
+            if progress is not None:
+                progress(result)
+            if run.cost_cap is not None and result.cost is not None and result.cost >= run.cost_cap:
+                result.stopped = (
+                    f"the cost cap of {run.cost_cap:f} is reached; raise it and run the command again to go on"
+                )
+                break
+    finally:
+        _write(pending)
+        if close := getattr(stream, "close", None):
+            close()
+    return result
+
+
+def _checked(run: JudgeRun) -> Template:
+    if run.template not in TEMPLATES:
+        raise HunchError(f"--template: {run.template!r} is none of {', '.join(TEMPLATES)}")
+    template = TEMPLATES[run.template]
+    if run.orders not in ORDERS:
+        raise HunchError(f"--orders: {run.orders!r} is none of {', '.join(ORDERS)}")
+    if not run.model.strip() or len(run.model) > 200 or len(run.name or run.model) > 120:
+        raise HunchError(
+            "model: give the server's name for it, or local:FOLDER; --name, at most 120 characters, for tables"
+        )
+    if run.limit is not None and run.limit < 1:
+        raise HunchError(f"--items: {run.limit} is not 1 or more")
+    if not 1 <= run.concurrency <= 256:
+        raise HunchError(f"--concurrency: {run.concurrency} must lie between 1 and 256")
+    if run.logprobs and (run.model.startswith(LOCAL) or template.name != "score_first"):
+        raise HunchError("--logprobs: works with a server and the template score_first, which writes the number first")
+    if run.cost_cap is not None and (run.price_in is None or run.price_out is None):
+        raise HunchError("--cost-cap: needs --price-in and --price-out, of a million tokens sent and returned")
+    if any(
+        price is not None and (not price.is_finite() or price < 0)
+        for price in (run.price_in, run.price_out, run.cost_cap)
+    ):
+        raise HunchError("--price-in, --price-out, --cost-cap: give amounts of 0 or more")
+    return template
+
+
+def _calls(run: JudgeRun, template: Template, question: str) -> Iterator[_Call]:
+    """Every pair of replies that people could be shown, in the order of prompts and models."""
+    instrument = preference_of(run.study)
+    answers = ModelAnswer.objects.filter(
+        question__bank=run.study.bank_id, language_model__name__in=instrument.options.models
+    ).exclude(response="")
+    by_key = {answer.pk: answer for answer in answers.select_related("question")}
+    orders = ("",) if template.alone else {"both": ("a", "b"), "ab": ("a",), "ba": ("b",)}[run.orders]
+    items = 0
+    for prompt in instrument.usable(filtered_questions(run.study)):
+        own = instrument.replies[prompt.pk]
+        for one, other in combinations(sorted(own), 2):
+            if run.limit is not None and items >= run.limit:
+                return
+            items += 1
+            a, b = sorted((by_key[own[one]], by_key[own[other]]), key=lambda answer: answer.pk)
+            for first in orders:
+                shown = (b, a) if first == "b" else (a, b)
+                texts = tuple(
+                    calls_for(
+                        template,
+                        question=question,
+                        prompt=prompt.plain,
+                        first=shown[0].response,
+                        second=shown[1].response,
+                    )
+                )
+                facts = [template.name, template.version, run.model, bool(run.logprobs), *texts]
+                yield _Call(a, b, first, texts, digest(facts))
+
+
+def _not_stored(
+    calls: Sequence[_Call], judge: LanguageModel, template: Template, result: JudgeResult
+) -> Iterator[_Call]:
+    keys = {call.a.pk for call in calls}
+    found = JudgeVerdict.objects.filter(judge=judge, template=template.name)
+    rows = found.values_list("a", "b", "first", "request_sha256").iterator(5000)
+    stored = {(a, b, first): request for a, b, first, request in rows if a in keys}
+    for call in calls:
+        request = stored.get((call.a.pk, call.b.pk, call.first))
+        if request is None:
+            yield call
+        elif request != call.digest:
+            raise HunchError(
+                f"{judge}: its verdicts on these replies were asked with other words, another model or another "
+                "question; give this run a name of its own (--name)"
+            )
+        else:
+            result.known += 1
+
+
+def _source(run: JudgeRun, template: Template, endpoint: Endpoint | None) -> Callable[..., Iterator[Any]]:
+    if run.model.startswith(LOCAL):
+
+        def local(texts: Sequence[str], beat: Callable[[], bool]) -> Iterator[tuple[int, Any]]:
+            from predictors.generation import generate
+
+            return generate(run.model.removeprefix(LOCAL), texts, max_tokens=template.max_tokens)
+
+        return local
+    there = endpoint or Endpoint.from_environment(
+        url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=run.concurrency
+    )
+
+    def hosted(texts: Sequence[str], beat: Callable[[], bool]) -> Iterator[tuple[int, Any]]:
+        calls = [
+            ChatCall(
+                run.model,
+                [{"role": "user", "content": text}],
+                temperature=0.0,
+                max_tokens=template.max_tokens,
+                logprobs=run.logprobs,
+                top_logprobs=TOP if run.logprobs else None,
+            )
+            for text in texts
+        ]
+        return there.each(calls, lambda _done, _total, _what: beat())
+
+    return hosted
+
+
+def _verdict(
+    call: _Call, judge: LanguageModel, template: Template, replies: Sequence[ChatReply], *, logprobs: bool
+) -> JudgeVerdict:
+    texts = [reply.texts[0] if reply.texts else "" for reply in replies]
+    towards = towards_first(template, [_score(template, text) for text in texts])
+    chance = None
+    listed = replies[0].top_logprobs if logprobs else None
+    if listed:
+        read = next((found for tokens in listed[:3] if (found := by_probabilities(tokens)) is not None), None)
+        if read is not None:
+            towards, chance = MIDDLE - read[0], 1 - read[1]  # Both towards the reply that stood first.
+    turn = -1 if call.first == "b" else 1
+    return JudgeVerdict(
+        judge=judge,
+        template=template.name,
+        template_version=template.version,
+        a=call.a,
+        b=call.b,
+        first=call.first,
+        towards_a=None if towards is None else towards * turn,
+        chance_a=None if chance is None else (chance if turn > 0 else 1 - chance),
+        reply="\n".join(texts),
+        request_sha256=call.digest,
+    )
+
+
+def _score(template: Template, text: str) -> int | None:
+    """A template that asks for reasons first has its number on the last line."""
+    if template.name == "reason_first":
+        lines = [line for line in text.splitlines() if line.strip()]
+        return score_of(lines[-1]) if lines else None
+    return score_of(text)
+
+
+def _write(pending: list[JudgeVerdict]) -> None:
+    JudgeVerdict.objects.bulk_create(pending, ignore_conflicts=True)  # Another run may have asked the same meanwhile.
+    pending.clear()
+
+
+def _cost(run: JudgeRun, result: JudgeResult) -> Decimal | None:
+    if run.price_in is None or run.price_out is None:
+        return None
+    return (result.tokens_in * run.price_in + result.tokens_out * run.price_out) / MILLION
+
+
+# Judgements that one has
+
+
+def import_judgements(path: Path, study: Study, *, by: Any = None) -> dict[str, int]:
+    """Store judges' verdicts on the replies of a study; returns how many are new, by judge.
+
+    Raises:
+        FileErrors: every problem with its line; nothing is written.
+        HunchError: a verdict differs from one that is stored.
+    """
+    problems, file = Problems(), str(path)
+    models = preference_of(study).options.models
+    rows = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models).exclude(
+        response=""
+    )
+    replies = {
+        (question, model): pk
+        for pk, question, model in rows.values_list("pk", "question__external_id", "language_model__name")
+    }
+    found: list[tuple[str, JudgeVerdict]] = []
+    seen: dict[tuple[Any, ...], int] = {}
+    for line, values in read_table(path, problems, required=IMPORT_COLUMNS, optional=IMPORT_OPTIONAL):
+        one = _imported(line, {name: value.strip() for name, value in values.items()}, file, problems, replies, models)
+        if one is None:
+            continue
+        name, verdict = one
+        key = (name, verdict.template, verdict.a_id, verdict.b_id, verdict.first)
+        if (first := seen.setdefault(key, line)) != line:
+            problems.add(file, line, "prompt", f"the same judge judged these replies already in line {first}: keep one")
+            continue
+        found.append(one)
+    if not found and not problems:
+        problems.add(file, 1, "file", "holds no judgement: add at least one row")
+    problems.raise_if_any()
+    return _store_imported(found, study, by=by)
+
+
+def _imported(
+    line: int,
+    values: dict[str, str],
+    file: str,
+    problems: Problems,
+    replies: dict[tuple[str, str], int],
+    models: Sequence[str],
+) -> tuple[str, JudgeVerdict] | None:
+    before = len(problems)
+    judge = values["judge"]
+    if not judge or len(judge) > 120:
+        problems.add(file, line, "judge", "is empty or longer than 120 characters: name the judge")
+    pair = [replies.get((values["prompt"], values[field])) for field in ("model_a", "model_b")]
+    for field, key in zip(("model_a", "model_b"), pair, strict=True):
+        if key is None:
+            what = "is none of the study's models" if values[field] not in models else "has no reply to this prompt"
+            problems.add(file, line, field, f"{values[field][:60]!r} {what}: the pair is unknown")
+    if values["model_a"] == values["model_b"]:
+        problems.add(file, line, "model_b", "is model_a too: a judgement is of two replies")
+    first, outcome = values.get("first", "").lower(), values.get("outcome", "").lower()
+    if first not in ("a", "b", ""):
+        problems.add(file, line, "first", f"is {first[:40]!r}: write a, b, or nothing")
+    towards: float | None = None
+    if values.get("rating_a"):
+        towards = _number(values["rating_a"], -3.5, 3.5)
+        if towards is None:
+            problems.add(file, line, "rating_a", f"is {values['rating_a'][:40]!r}: a number from -3.5 to 3.5")
+    elif outcome in OUTCOMES:
+        towards = OUTCOMES[outcome]
+    elif outcome != "unreadable":
+        problems.add(
+            file, line, "outcome", f"is {outcome[:40]!r}: write a, b, tie or unreadable, or a rating in rating_a"
+        )
+    chance = _number(values["chance_a"], 0, 1) if values.get("chance_a") else None
+    if values.get("chance_a") and chance is None:
+        problems.add(file, line, "chance_a", f"is {values['chance_a'][:40]!r}: a number from 0 to 1")
+    for field, most in (("template", 40), ("template_version", 20)):
+        if len(values.get(field, "")) > most:
+            problems.add(file, line, field, f"has more than {most} characters: give a shorter one")
+    a, b = pair
+    if len(problems) > before or a is None or b is None:
+        return None
+    turned = a > b
+    return judge, JudgeVerdict(
+        template=values.get("template", ""),
+        template_version=values.get("template_version", ""),
+        a_id=min(a, b),
+        b_id=max(a, b),
+        first={"a": "b", "b": "a", "": ""}[first] if turned else first,
+        towards_a=-towards if turned and towards is not None else towards,
+        chance_a=1 - chance if turned and chance is not None else chance,
+    )
+
+
+@transaction.atomic
+def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, by: Any) -> dict[str, int]:
+    new: dict[str, int] = {}
+    for name in dict.fromkeys(name for name, _verdict in found):
+        judge, _created = LanguageModel.objects.get_or_create(name=name)
+        own = [verdict for judged_by, verdict in found if judged_by == name]
+        stored = {
+            (one.template, one.a_id, one.b_id, one.first): one
+            for one in JudgeVerdict.objects.select_for_update().filter(judge=judge, a__question__bank=study.bank_id)
+        }
+        fresh = []
+        for verdict in own:
+            verdict.judge = judge
+            known = stored.get((verdict.template, verdict.a_id, verdict.b_id, verdict.first))
+            if known is None:
+                fresh.append(verdict)
+            elif (known.towards_a, known.chance_a) != (verdict.towards_a, verdict.chance_a):
+                raise HunchError(
+                    f"{name}: a verdict differs from the one that is stored for the same replies; nothing was imported."
+                    " Give it another name in the file (for instance with the date)"
+                )
+        JudgeVerdict.objects.bulk_create(fresh, batch_size=1000)
+        new[name] = len(fresh)
+    record("import_judgements", study, by=by, via="command", new=new)
+    return new
+
+
+def _number(text: str, low: float, high: float) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if low <= value <= high else None

@@ -1,0 +1,94 @@
+"""`manage.py judge_replies SLUG MODEL`: ask a language model to judge the replies of a preference study."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from survey.console.command import HunchCommand
+from survey.console.progress_bars import bar
+from survey.exceptions import HunchError
+from survey.instruments.preference.judging_calls import TEMPLATES
+from survey.instruments.preference.judging_runs import ORDERS, JudgeResult, JudgeRun, judge_replies
+from survey.services.studies.finding import find_study
+
+
+def amount(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ArgumentTypeError(f"{text!r} is not an amount such as 0.15") from None
+
+
+class Command(HunchCommand):
+    help = (
+        "Ask a language model to judge two replies at a time, as people do. The server's address and key come from "
+        "HUNCH_LLM_URL and HUNCH_LLM_KEY; local:FOLDER asks a Hugging Face model in this process."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="a preference study")
+        parser.add_argument("model", metavar="MODEL", help="the server's name for it, or local:FOLDER")
+        parser.add_argument("--name", default="", help="the name that tables show (the model's, if left out)")
+        parser.add_argument("--orders", default="both", metavar="WHICH", help=f"{', '.join(ORDERS)} (both)")
+        parser.add_argument(
+            "--template", default="score_first", metavar="NAME", help=f"{', '.join(TEMPLATES)} (score_first)"
+        )
+        parser.add_argument("--question", default="", help="which of the study's questions (the first)")
+        parser.add_argument("--items", type=int, metavar="N", help="only the first N items")
+        parser.add_argument("--logprobs", action="store_true", help="read the probabilities of the eight numbers")
+        parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
+        parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
+        parser.add_argument("--price-out", type=amount, metavar="P", help="for a million tokens returned")
+        parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once this much is spent")
+
+    def handle(
+        self,
+        *args: Any,
+        slug: str,
+        model: str,
+        name: str,
+        orders: str,
+        template: str,
+        question: str,
+        items: int | None,
+        logprobs: bool,
+        concurrency: int,
+        price_in: Decimal | None,
+        price_out: Decimal | None,
+        cost_cap: Decimal | None,
+        **options: Any,
+    ) -> None:
+        run = JudgeRun(
+            study=find_study(slug),
+            model=model,
+            name=name,
+            template=template,
+            orders=orders,
+            question=question,
+            limit=items,
+            logprobs=logprobs,
+            concurrency=concurrency,
+            price_in=price_in,
+            price_out=price_out,
+            cost_cap=cost_cap,
+        )
+        shown = bar(total=0, name=(name or model)[:22])
+
+        def progress(now: JudgeResult) -> None:
+            shown.total = now.wanted
+            shown.update(now.known + now.stored - shown.n)
+
+        try:
+            found = judge_replies(run, progress=progress)
+        except KeyboardInterrupt:
+            raise HunchError("stopped; what was judged is stored. Run the same command again to go on") from None
+        finally:
+            shown.close()
+        cost = "" if found.cost is None else f", {found.cost:.4f} spent"
+        self.stdout.write(
+            f"{found.judge}: {found.known + found.stored} of {found.wanted} verdicts stored, {found.stored} new; "
+            f"{found.unreadable} of these could not be read; {found.refused} refused; {found.tokens_in} tokens sent, "
+            f"{found.tokens_out} returned{cost}"
+        )
+        if found.stopped:
+            raise HunchError(found.stopped)

@@ -1,0 +1,88 @@
+"""What a study has for the analysis: its judgements, the verdicts of its judges, and the replies' texts."""
+
+from collections.abc import Sequence
+
+from survey.contracts import instruments
+from survey.exceptions import HunchError
+from survey.models import ModelAnswer, Study
+from survey.services.answers.counting import design_weights, study_answers
+from survey.services.banks.eligibility import filtered_questions
+
+from .analysis.analysing import Material
+from .analysis.judgements import Judgements
+from .analysis.style import Lengths, lengths, style_of
+from .instrument import Preference
+from .rows import judgements_of, judges_of
+
+TEXTS_AT_ONCE = 500
+
+
+def questions_of(study: Study) -> Sequence[str]:
+    """What the study asks about two replies."""
+    found: tuple[str, ...] = preference_of(study).options.questions
+    return found
+
+
+def preference_of(study: Study) -> Preference:
+    """
+    Raises:
+        HunchError: the study is of another instrument.
+    """
+    found = instruments.of_study(study)
+    if not isinstance(found, Preference):
+        raise HunchError(f"{study.slug} is a study of {found.name}, and this report is about preferences")
+    return found
+
+
+def material_of(study: Study, *, question: str = "", levels: dict[str, str] | None = None) -> Material:
+    """The study's counted judgements, with the verdicts of every judge on the same replies."""
+    instrument = preference_of(study)
+    models = instrument.options.models
+    answers = study_answers(study, levels=levels or {})
+    asked = instrument.usable(filtered_questions(study))
+    prompts = [one.external_id for one in asked]
+    there = {one.slot.item.comparison.question.external_id: one.slot.item.comparison.question for one in answers}
+    asked += [one for name, one in there.items() if name not in set(prompts)]
+    prompts = [one.external_id for one in asked]
+    categories = [one.task.name for one in asked]
+    people = judgements_of(answers, models=models, scale=question, prompts=prompts, weights=design_weights(answers))
+    texts = _texts(study, models)
+    longs = [lengths("prompts", [one.plain for one in asked])]
+    for model in models:
+        own = [text for (prompt, name), text in texts.items() if name == model]
+        longs.append(lengths(f"replies of {model}", own))
+    return Material(
+        people=people,
+        judges=judges_of(study.bank_id, models, prompts, categories),
+        styles=_styles(people, texts),
+        lengths=[one for one in longs if isinstance(one, Lengths)],
+        accuracy=_accuracy(study, models),
+    )
+
+
+def _texts(study: Study, models: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Every reply of these models by its prompt's id and its model."""
+    rows = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models)
+    found = rows.exclude(response="").values_list("question__external_id", "language_model__name", "response")
+    return {(prompt, model): text for prompt, model, text in found.iterator(TEXTS_AT_ONCE)}
+
+
+def _styles(people: Judgements, texts: dict[tuple[str, str], str]) -> dict[int, tuple[float, float, float]]:
+    found = {}
+    for key, prompt, a, b in zip(
+        people.key.tolist(), people.prompt.tolist(), people.a.tolist(), people.b.tolist(), strict=True
+    ):
+        pair = [texts.get((people.prompts[prompt], people.models[one])) for one in (a, b)]
+        if key not in found and pair[0] and pair[1]:
+            found[key] = style_of(pair[0], pair[1])
+    return found
+
+
+def _accuracy(study: Study, models: Sequence[str]) -> dict[str, float]:
+    """The share of questions with a key that each model answers rightly, over all banks."""
+    found = {}
+    for model in models:
+        grades = ModelAnswer.objects.filter(language_model__name=model).exclude(question__answer="").by_question()
+        if grades:
+            found[model] = sum(grades.values()) / len(grades)
+    return found

@@ -1,0 +1,66 @@
+"""The options of preferences in the study file. Imports only pydantic, the registry's base class and the study file's
+errors."""
+
+import re
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from survey.contracts.instruments import Options
+
+SHARE = 'write "none", or a share above 0 and up to 1, for example 0.2'
+NAME = r"^[A-Za-z][A-Za-z0-9 _-]{0,39}$"
+RESERVED = ("cannot_judge", "reason")
+# What a condition may change: what a screen asks beside the label, never which replies are shown.
+BY_CONDITION = frozenset({"reason", "cannot_judge"})
+
+
+class PreferenceOptions(Options):
+    models: tuple[str, ...] = Field(default=(), min_length=2, description="Whose replies are compared.")
+    questions: tuple[str, ...] = Field(
+        default=("helpful", "truthful"),
+        min_length=1,
+        max_length=6,
+        description="What is asked, as the word after “more”: which reply is more helpful? The first is the label.",
+    )
+    cannot_judge: bool = Field(default=True, description="Whether people may say that they cannot judge.")
+    reason: str | float = Field(default="none", description="At what share of the items a reason is asked for.")
+    tie: Literal["none", "4-5"] = Field(
+        default="none", description="Analysis only: the two middle places are ties that count half."
+    )
+    max_reply_characters: int = Field(default=8000, ge=20, le=50_000, description="The longest reply that is shown.")
+    long_replies: Literal["refuse", "cut"] = Field(
+        default="refuse", description="Longer replies are refused, or cut with a mark that people see."
+    )
+    priority: Literal["information", "none"] = Field(
+        default="information", description="What an adaptive stage draws by: the information of a comparison."
+    )
+
+    @field_validator("models", "questions")
+    @classmethod
+    def differ(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} stands there twice: name each once")
+        return names
+
+    @field_validator("questions")
+    @classmethod
+    def are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not re.match(NAME, name) or name in RESERVED:
+                raise ValueError(f"{name!r}: a question is a word such as helpful, of letters, digits, spaces and -")
+        return names
+
+    @field_validator("reason", mode="before")
+    @classmethod
+    def is_a_share(cls, value: Any) -> Any:
+        if value == "none":
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            raise ValueError(SHARE)
+        return float(value)
+
+    @property
+    def reason_share(self) -> float:
+        return self.reason if isinstance(self.reason, float) else 0.0

@@ -1,0 +1,198 @@
+"""The report `preferences_budget`: what a preference study as it is planned would find, how precisely, at what cost."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bandit import DesignError, Uniform
+from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import StateRefused
+from survey.models import Study
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.base.seeds import derive
+from survey.services.plans.drafting import recipe_of, slots_by_role
+
+from ..analysis.bradley_terry import NoRanking, fit
+from ..analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
+from ..material import preference_of
+
+MOST_STUDIES, MOST_ON_WEB = 2000, 40
+PLANNED, UNWEIGHTED, UNIFORM = "as planned", "as planned, each answer once", "uniform"
+GAIN = 0.02
+"""A smaller change of the widest error is called none."""
+COLUMNS = (
+    Column("design", "text", "The design of the stages after the first: the planned one, or uniform."),
+    Column("studies", "number", "Simulated studies."),
+    Column("judgements", "number", "Judgements of a study."),
+    Column("widest", "number", "Mean standard error of the least certain difference of two neighbours, in logits."),
+    Column("mean_width", "number", "Mean width of the 95 % interval of a neighbours' difference, in logits."),
+    Column("best_found", "share", "Studies in which the best model is ranked first."),
+    Column("covered", "share", "Of all neighbours' differences, those inside their 95 % intervals."),
+)
+
+
+class PreferencesBudgetReport(Report):
+    arguments = (
+        Argument("studies", "simulated studies of each design", default="200", on_pages="20", most_on_web=MOST_ON_WEB),
+        Argument("span", "logits between the strongest and the weakest model", default="2"),
+        Argument("gamma", "what being shown first adds, in logits", default="0.3"),
+        Argument("people_differ", "how far people differ about a model, in logits (standard deviation)", default="0.3"),
+        Argument(
+            "prompts_differ", "how far prompts differ about a model, in logits (standard deviation)", default="0.5"
+        ),
+        Argument("fee", "the panel's fee as a share of the reward", default="0.4"),
+    )
+
+    def obstacle(self, study: Study) -> str:
+        for number, stage in enumerate(study.config.stages[study.config.pilots :], start=study.config.pilots + 1):
+            if stage.design.kind in ("test_set", "softmax"):
+                return f"{study.slug}: stage {number} is drawn by {stage.design.kind}, which is not simulated here"
+            if stage.sittings < 2:
+                return f"{study.slug}: stage {number} has one sitting, too few to simulate"
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        instrument, config = preference_of(study), study.config
+        prompts = len(instrument.usable(filtered_questions(study)))
+        models = len(instrument.options.models)
+        studies = given.whole("studies", lowest=2, highest=MOST_STUDIES)
+        world = PreferenceWorld(
+            theta=spaced(models, given.number("span", lowest=0, highest=20)),
+            gamma=given.number("gamma", lowest=-5, highest=5),
+            prompts=prompts,
+            person_sd=given.number("people_differ", lowest=0, highest=5),
+            prompt_sd=given.number("prompts_differ", lowest=0, highest=5),
+        )
+        fee = given.number("fee", lowest=0, highest=5)
+        planned = [
+            StagePlan(
+                stage.design.build(),
+                stage.sittings,
+                config.sitting.items,
+                stage.slots_per_item,
+                slots_by_role(recipe_of(config, index=number, seed=study.seed, instrument=instrument)).sampled.items,
+            )
+            for number, stage in enumerate(config.stages, start=1)
+            if number > config.pilots
+        ]
+        if not prompts or planned[0].slots > prompts * models * (models - 1) // 2 * planned[0].responses_per_item:
+            raise StateRefused(
+                f"{study.slug}: a stage asks {planned[0].slots} judgements, and there are "
+                f"{prompts * models * (models - 1) // 2} items; add prompts or lower sittings"
+            )
+        designs = {PLANNED: planned}
+        if any(not isinstance(plan.design, Uniform) for plan in planned):
+            designs[UNWEIGHTED] = planned
+            designs[UNIFORM] = [replace(plan, design=Uniform()) for plan in planned]
+        seed = derive(study.seed, "budget")
+        try:
+            rows = [
+                (
+                    name,
+                    *outlook(
+                        world,
+                        plans,
+                        studies=studies,
+                        seed=seed,
+                        weighted=name != UNWEIGHTED,
+                    ),
+                )
+                for name, plans in designs.items()
+            ]
+        except DesignError as exc:
+            raise StateRefused(f"{study.slug}: {exc}") from exc
+        people = sum(plan.people for plan in planned)
+        hours = people * config.expected_minutes / 60 if config.expected_minutes else None
+        lines = [
+            f"{models} models, {prompts} prompts, {prompts * models * (models - 1) // 2:,} items; "
+            f"{sum(plan.slots for plan in planned):,} judgements by {people:,} people"
+            + (f", {hours:,.0f} hours of their time." if hours else ".")
+        ]
+        if config.panel.reward:
+            cost = people * config.panel.reward / 100
+            lines.append(
+                f"Cost: {cost * (1 + fee):,.2f} {config.panel.currency}, {cost * fee:,.2f} of it the panel's fee."
+            )
+        return Findings(
+            title=f"Budget of {study.slug}: {study.title}",
+            lines=lines,
+            tables=[Table("budget", "What the study would find", COLUMNS, rows, layouts=[_layout(rows)])],
+            notes=[
+                "Strengths, side bias and differences of people and prompts are assumed, not measured. Slots of "
+                "controls and holdouts are left out.",
+                *_advice(rows),
+            ],
+            data={name: dict(zip([one.name for one in COLUMNS[1:]], row, strict=True)) for name, *row in rows},
+        )
+
+
+def outlook(
+    world: PreferenceWorld, plans: Sequence[StagePlan], *, studies: int, seed: int, weighted: bool = True
+) -> tuple[Any, ...]:
+    """Over simulated studies: their number, judgements, the widest standard error of neighbours, the mean width of an
+    interval, how often the best model is found, and how often intervals hold the truth.
+
+    weighted: answers weigh by the design; else each counts once. The truth is what the model has over all items, people
+    and prompts of such a world.
+    """
+    truth, _gamma = population(world)
+    widest, widths, best, covered = [], [], [], []
+    for number in range(studies):
+        judged = simulate(world, plans, rng=np.random.default_rng([seed, number]))
+        try:
+            ranking = fit(judged if weighted else judged.unweighted())
+        except NoRanking:
+            best.append(0.0)
+            continue
+        errors = []
+        for one in range(len(world.theta) - 1):
+            gap = ranking.difference(one, one + 1)
+            if gap.low is None or gap.high is None or gap.error is None:
+                continue
+            errors.append(gap.error)
+            widths.append(gap.high - gap.low)
+            covered.append(float(gap.low <= truth[one] - truth[one + 1] <= gap.high))
+        widest.append(max(errors, default=math.nan))
+        best.append(float(ranking.order[0] == int(np.argmax(world.theta))))
+    mean = [float(np.nanmean(values)) if values else math.nan for values in (widest, widths, best, covered)]
+    return (studies, sum(plan.slots for plan in plans), *mean)
+
+
+def _layout(rows: Sequence[tuple[Any, ...]]) -> Layout:
+    return Layout(
+        ["design", "studies", "judgements", "widest error of neighbours", "interval's width", "best found", "covered"],
+        [
+            [
+                row[0],
+                f"{row[1]:,}",
+                f"{row[2]:,}",
+                f"{row[3]:.3f}",
+                f"{row[4]:.2f}",
+                f"{100 * row[5]:.0f} %",
+                f"{100 * row[6]:.0f} %",
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _advice(rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    if len(rows) < 3:
+        return []
+    by_design, alone, uniform = (row[3] for row in rows)
+    found = []
+    for what, value in (("By the design's weights", by_design), ("With each answer once", alone)):
+        saved = 1 - value / uniform
+        if saved > GAIN:
+            found.append(f"{what} the adaptive design lowers the widest error by {100 * saved:.0f} %.")
+        elif saved < -GAIN:
+            found.append(
+                f"{what} the adaptive design raises the widest error by {-100 * saved:.0f} %: uniform is better."
+            )
+        else:
+            found.append(f"{what} the adaptive design gains nothing over a uniform one.")
+    return found

@@ -1,0 +1,81 @@
+"""The report `preferences`: the ranking by people and judges, agreement, and judges held against people."""
+
+import numpy as np
+
+from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.exceptions import HunchError, StateRefused
+from survey.models import Study
+from survey.services.answers.conditions import read_condition
+from survey.services.answers.counting import counting
+from survey.services.base.seeds import derive
+from survey.services.results.reports import CONDITION
+
+from ..analysis.analysing import Analysis, AnalysisSettings, analyse
+from ..analysis.bradley_terry import RIDGE, NoRanking
+from ..material import material_of, preference_of, questions_of
+from .tables import ASSISTED, JUDGES, KAPPAS, RANKING, SIDES, WINS, findings
+
+TEXTS_AT_ONCE = 500
+
+
+class PreferencesReport(Report):
+    arguments = (
+        Argument("question", "which of the study's questions; the first unless said", choices=questions_of),
+        Argument("ridge", "the penalty on strengths, from 0", default=f"{RIDGE:g}"),
+        Argument("tie", "none or 4-5: the two middle places are ties; the study file's unless said"),
+        Argument("side", "no: without the side bias", default="yes"),
+        Argument("weights", "design, or none: each answer counts once", default="design"),
+        CONDITION,
+    )
+    exported = {
+        "ranking": RANKING,
+        "sides": SIDES,
+        "wins": WINS,
+        "kappas": KAPPAS,
+        "judges": JUDGES,
+        "assisted": ASSISTED,
+    }
+
+    def obstacle(self, study: Study) -> str:
+        if not counting(study.main_stages()).exists():
+            return f"{study.slug}: no judgement counts yet; open a stage and wait for people"
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        found = analysis_of(study, given)
+        question = given.one("question") or questions_of(study)[0]
+        return findings(found, title=f"Preferences: {study.title}", lines=[f"Which reply is more {question}?"])
+
+
+def analysis_of(study: Study, given: Given) -> Analysis:
+    """
+    Raises:
+        HunchError: an argument cannot be used, or there is nothing to rank.
+    """
+    instrument = preference_of(study)
+    options = instrument.options
+    question = given.one("question") or options.questions[0]
+    if question not in options.questions:
+        raise HunchError(f"question: {question!r} is none of {', '.join(options.questions)}")
+    tie, side = given.one("tie") or options.tie, given.one("side")
+    if tie not in ("none", "4-5"):
+        raise HunchError(f'tie: {tie!r} is neither "none" nor "4-5"')
+    if side not in ("yes", "no"):
+        raise HunchError(f'side: {side!r} is neither "yes" nor "no"')
+    weights = given.one("weights")
+    if weights not in ("design", "none"):
+        raise HunchError(f'weights: {weights!r} is neither "design" nor "none"')
+    settings = AnalysisSettings(
+        weighted=weights == "design",
+        each_answer=True,
+        ridge=given.number("ridge", lowest=0, highest=1000),
+        side=side == "yes",
+        tie=tie,
+    )
+    material = material_of(study, question=question, levels=read_condition(study, given["condition"]))
+    if not material.people.n:
+        raise StateRefused(f"{study.slug}: no judgement counts yet; open a stage and wait for people")
+    try:
+        return analyse(material, settings, rng=np.random.default_rng(derive(study.seed, "preferences")))
+    except NoRanking as exc:
+        raise StateRefused(f"{study.slug}: {exc}") from exc

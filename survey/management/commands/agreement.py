@@ -1,0 +1,11 @@
+"""`manage.py agreement SLUG`: a short name of `report SLUG agreement`."""
+
+from survey.console.reports import ShortName
+from survey.services.results.expectations.agreement_report import AgreementReport
+from survey.services.results.reports import AGREEMENT
+
+
+class Command(ShortName):
+    help = "How far people and models agree on the same items, beside the ceiling that people’s noise sets."
+    report = AgreementReport
+    name = AGREEMENT

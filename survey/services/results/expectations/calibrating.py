@@ -1,0 +1,270 @@
+"""How well chances are calibrated, on one scale for people, models, judges and predictors: log score and reliability.
+
+A forecaster gave each answer's event a chance; the event then happened or not. The log score is the mean of -log2 of
+the chance given to what happened, in bits; 1 bit is what a coin costs. A figure is set beside the best constant chance,
+which knows nothing of the items, and beside the other people's answers to the same item, which is a ceiling. Numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from predictors.evaluation.curves import rows_by_rank
+from survey.contracts.expectations import Expectations, ItemReader
+
+from .errors import (
+    UNDEFINED,
+    Bounded,
+    Floats,
+    Ints,
+    freedom,
+    interval,
+    kish,
+    mean,
+    share_interval,
+    two_way_variance,
+)
+
+LN2 = math.log(2)
+OTHERS = "the other people"
+PEOPLE = "people"
+ALL = "all models"
+PSEUDO = 1.0  # answers at the mean of all that the others' share is smoothed with
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Answers whose event got about the same chance: the mean of the chances, and how often the event happened."""
+
+    answers: int
+    chance: float
+    happened: Bounded
+
+
+@dataclass(frozen=True)
+class ForecasterCalibration:
+    """One forecaster.
+
+    about: whose doing was forecast, where people forecast; else empty. bits: the log score with chances kept from
+    `floor` to 1 - floor. saved: bits that it costs less than the best constant chance, on the same answers. infinite:
+    the share of answers whose event got chance 0; the score as stated is infinite where it is above 0. stated: the
+    score as stated, in bits, infinite or not. bias: the mean chance less how often the event happened. bins: the
+    reliability diagram; empty where events have more than two outcomes.
+    """
+
+    forecaster: str
+    kind: str
+    about: str
+    answers: int
+    items: int
+    people: int
+    bits: Bounded = UNDEFINED
+    saved: Bounded = UNDEFINED
+    stated: float = math.nan
+    infinite: float = math.nan
+    chance: Bounded = UNDEFINED
+    happened: Bounded = UNDEFINED
+    bias: Bounded = UNDEFINED
+    bins: tuple[ReliabilityBin, ...] = ()
+    why: str = ""
+
+    @property
+    def perplexity(self) -> Bounded:
+        """2 to the bits: as good as certain among so many equally likely outcomes."""
+        ends = [None if end is None else 2.0**end for end in (self.bits.low, self.bits.high)]
+        return Bounded(2.0**self.bits.value, *ends) if self.bits.is_defined else UNDEFINED
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """What one forecaster gave to n events: the chance of the event and whether it happened, from 0 to 1; or, where
+    there are more than two outcomes, the chance given to what happened."""
+
+    forecaster: str
+    kind: str
+    about: str
+    item: Ints
+    person: Ints
+    weight: Floats
+    chance: Floats | None
+    happened: Floats | None
+    given: Floats | None
+
+
+def calibrations(found: Expectations, *, floor: float, bins: int = 10) -> list[ForecasterCalibration]:
+    """Every forecaster of the event, people first."""
+    return [calibration(one, floor=floor, bins=bins) for one in forecasts_of(found)]
+
+
+def forecasts_of(found: Expectations) -> Iterator[Forecasts]:
+    """What people, the others and the readers gave to the event, in the order of tables."""
+    if not found.event.people_forecast:
+        yield from _of_next_person(found)
+        return
+    stated = [(PEOPLE, found.value), *((one.name, one.chance) for one in found.forecasts)]
+    about = [_about(found, reader) for reader in found.readers]
+    groups = [(ALL, about)] if len(about) > 1 else []
+    groups += [(reader.name, [rows]) for reader, rows in zip(found.readers, about, strict=True)]
+    for name, parts in groups:
+        row = np.concatenate([part[0] for part in parts])
+        happened = np.concatenate([part[1] for part in parts])
+        counts = np.concatenate([part[2] for part in parts])
+        # A belief about several models counts once: they share its weight.
+        shared = np.bincount(row, weights=counts, minlength=len(found.value))
+        weight = found.weight[row] * counts / np.where(shared[row] > 0, shared[row], 1.0)
+        for forecaster, chance in stated:
+            yield Forecasts(
+                *(forecaster, "people", name, found.item[row], found.person[row], weight, chance[row]),
+                happened=happened,
+                given=None,
+            )
+
+
+def _about(found: Expectations, reader: ItemReader) -> tuple[Ints, Floats, Floats]:
+    """The answers about a reader: their places, what it did, and how far each is about it."""
+    counts = np.ones(len(found.value)) if reader.counts is None else np.nan_to_num(reader.counts)
+    row = np.flatnonzero((counts > 0) & np.isfinite(reader.chance[found.item]))
+    return row, reader.chance[found.item][row], counts[row]
+
+
+def _of_next_person(found: Expectations) -> Iterator[Forecasts]:
+    many = found.others is not None or any(reader.given is not None for reader in found.readers)
+    item = found.item
+    if found.others is None:
+        others = _others(found)
+        yield _kept(found, OTHERS, "people", chance=others, given=None)
+    else:
+        yield _kept(found, OTHERS, "people", chance=None, given=found.others)
+    for reader in found.readers:
+        yield _kept(found, reader.name, reader.kind, chance=reader.chance[item], given=None, counts=reader.counts)
+        if many and reader.given is not None:
+            name = f"{reader.name}, all answers"
+            yield _kept(found, name, reader.kind, chance=None, given=reader.given, counts=reader.counts)
+
+
+def _others(found: Expectations) -> Floats:
+    """The share of the other people's answers to the item in which the event happened, smoothed by one answer at the
+    mean of all; NaN where nobody else answered."""
+    k = len(found.items)
+    n = np.bincount(found.item, minlength=k)[found.item]
+    total = np.bincount(found.item, weights=found.value, minlength=k)[found.item]
+    average = float(np.average(found.value, weights=found.weight)) if len(found.value) else math.nan
+    share = (total - found.value + PSEUDO * average) / (n - 1 + PSEUDO)
+    return np.where(n > 1, share, np.nan)
+
+
+def _kept(
+    found: Expectations,
+    forecaster: str,
+    kind: str,
+    *,
+    chance: Floats | None,
+    given: Floats | None,
+    counts: Floats | None = None,
+) -> Forecasts:
+    values = chance if given is None else given
+    assert values is not None  # noqa: S101 - one of the two is there
+    counted = np.ones(len(values)) if counts is None else np.nan_to_num(counts)
+    kept = np.isfinite(values) & (counted > 0)
+    return Forecasts(
+        forecaster=forecaster,
+        kind=kind,
+        about="",
+        item=found.item[kept],
+        person=found.person[kept],
+        weight=(found.weight * counted)[kept],
+        chance=None if chance is None else chance[kept],
+        happened=None if chance is None else found.value[kept],
+        given=None if given is None else given[kept],
+    )
+
+
+def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> ForecasterCalibration:
+    """The log score, bias and reliability of one forecaster, with 95 % intervals by person and item.
+
+    Args:
+        floor: chances count as this much at least, and as 1 - floor at most.
+    """
+    n, person, item, weight = len(one.weight), one.person, one.item, one.weight
+
+    start = ForecasterCalibration(one.forecaster, one.kind, one.about, n, len(np.unique(item)), len(np.unique(person)))
+    if not n:
+        return replace(start, why="no answer has a forecast of it: nobody else answered these items")
+    why = "" if len(np.unique(person)) > 1 else "one person answered: there is no interval"
+    if one.chance is None or one.happened is None:
+        given = one.given if one.given is not None else np.ones(n)
+        cost, exact = -np.log2(np.maximum(given, floor)), given
+        infinite = float(np.average(exact <= 0, weights=weight))
+        stated = math.inf if infinite else float(np.average(-np.log2(np.where(exact > 0, exact, 1.0)), weights=weight))
+        return replace(start, why=why, bits=mean(cost, weight, person, item), stated=stated, infinite=infinite)
+    q, y = one.chance, one.happened
+    cost = _bits(np.clip(q, floor, 1 - floor), y)
+    impossible = np.where(q <= 0, y, 0.0) + np.where(q >= 1, 1 - y, 0.0)
+    infinite = float(np.average(impossible, weights=weight))
+    inner = np.clip(q, 1e-300, 1 - 1e-16)
+    stated = math.inf if infinite else float(np.average(_bits(inner, y), weights=weight))
+    average = float(np.average(y, weights=weight))
+    if average <= 0 or average >= 1:
+        why = f"the event {'always' if average >= 1 else 'never'} happened: a constant knows it all"
+    return replace(
+        start,
+        why=why,
+        bits=mean(cost, weight, person, item),
+        saved=_saved(cost, y, average, weight, person, item),
+        stated=stated,
+        infinite=infinite,
+        chance=_in_unit(mean(q, weight, person, item)),
+        happened=_of_share(y, weight, person, item, of_item=bool(one.about)),
+        bias=mean(q - y, weight, person, item),
+        bins=tuple(_bins(one, bins)),
+    )
+
+
+def _bits(chance: Floats, happened: Floats) -> Floats:
+    found: Floats = -(happened * np.log2(chance) + (1 - happened) * np.log2(1 - chance))
+    return found
+
+
+def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints, item: Ints) -> Bounded:
+    """The entropy of the mean less the mean cost: what the best constant chance would have cost more."""
+    if not 0 < average < 1:
+        return UNDEFINED
+    entropy = float(_bits(np.array([average]), np.array([average]))[0])
+    share = weight / weight.sum()
+    value = entropy - float(share @ cost)
+    slope = math.log2((1 - average) / average)
+    added = share * (slope * (y - average) - (cost - float(share @ cost)))
+    return interval(value, two_way_variance(added, person, item), freedom(share, person, item))
+
+
+def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: bool) -> Bounded:
+    """How often it happened, with Wilson's interval by the effective number of answers."""
+    share = weight / weight.sum()
+    value = float(share @ y)
+    variance = two_way_variance(share * (y - value), person, item)
+    if not math.isfinite(variance):
+        return Bounded(value)
+    # What a model does on an item is one event, however many people forecast it.
+    size = kish(weight, item) if of_item else kish(weight)
+    return share_interval(value, variance, size)
+
+
+def _in_unit(found: Bounded) -> Bounded:
+    if found.low is None or found.high is None:
+        return found
+    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
+
+
+def _bins(one: Forecasts, count: int) -> Iterator[ReliabilityBin]:
+    """At most `count` sets of answers of about equal weight, by rising chance; equal chances stay together."""
+    if one.chance is None or one.happened is None:
+        return
+    for rows in rows_by_rank(one.chance, one.weight, count):
+        weight = one.weight[rows]
+        person, item = one.person[rows], one.item[rows]
+        happened = _of_share(one.happened[rows], weight, person, item, of_item=bool(one.about))
+        yield ReliabilityBin(len(rows), float(np.average(one.chance[rows], weights=weight)), happened)

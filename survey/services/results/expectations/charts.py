@@ -1,0 +1,116 @@
+"""Figures of people beside models as SVG, drawn without a library: rows of a figure with its interval."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .errors import Bounded
+
+WIDTH, LEFT, RIGHT, TOP, ROW, BOTTOM = 640, 210, 24, 56, 26, 52
+LONGEST = 30
+# Okabe and Ito's, which colour-blind people can distinguish; marks differ too, for prints in grey.
+COLOURS = ("#0072b2", "#d55e00", "#009e73")
+MARKS = ("M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z", "M-4.5,-4.5h9v9h-9z", "M0,-6L6,0L0,6L-6,0z")
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One line: its name, and a figure of each series; undefined ones are left out."""
+
+    name: str
+    figures: Sequence[Bounded]
+
+
+def forest(
+    *,
+    name: str,
+    title: str,
+    axis: str,
+    series: Sequence[str],
+    rows: Sequence[ForestRow],
+    mark_at: float | None = None,
+    limits: tuple[float, float] | None = None,
+) -> str:
+    """Each row's figures with their 95 % intervals, as SVG without script and style sheet.
+
+    Args:
+        name: a name that no other figure on the page has: letters, digits, hyphens.
+        series: what the figures of a row are, in order; at most three.
+        mark_at: where a dashed line stands, such as 0.
+        limits: the axis shows at least these.
+
+    Raises:
+        ValueError: no figure is defined.
+    """
+    shown = [row for row in rows if any(figure.is_defined for figure in row.figures)]
+    ends = [
+        end
+        for row in shown
+        for figure in row.figures
+        if figure.is_defined
+        for end in (figure.value, figure.low, figure.high)
+        if end is not None and math.isfinite(end)
+    ]
+    if not ends:
+        raise ValueError("there is no figure to draw")
+    ends += [*(limits or ()), *([] if mark_at is None else [mark_at])]
+    steps = _round_steps(min(ends), max(ends))
+    low, high = steps[0], steps[-1]
+    height = TOP + ROW * len(shown) + BOTTOM
+
+    def across(value: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
+
+    bottom = TOP + ROW * len(shown)
+    parts = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-labelledby="{escape(name)}-title" font-family="sans-serif" font-size="13" fill="currentColor">',
+        f'<title id="{escape(name)}-title">{escape(title)}</title>',
+        f'<text x="8" y="18" font-size="15">{escape(title)}</text>',
+    ]
+    for step in steps:
+        x = f"{across(step):.1f}"
+        parts.append(f'<path d="M{x},{TOP - 6}V{bottom}" stroke="currentColor" stroke-opacity="0.25"/>')
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle" font-size="11">{step:g}</text>')
+    if mark_at is not None:
+        x = f"{across(mark_at):.1f}"
+        parts.append(f'<path d="M{x},{TOP - 6}V{bottom}" stroke="currentColor" stroke-dasharray="4 3"/>')
+    middle = (WIDTH + LEFT - RIGHT) / 2
+    parts.append(f'<text x="{middle:.0f}" y="{height - 12}" text-anchor="middle">{escape(axis)}</text>')
+    if len(series) > 1:
+        for place, words in enumerate(series):
+            begin = 8 + 205 * place
+            parts.append(
+                f'<path d="{MARKS[place]}" transform="translate({begin + 6},{TOP - 24})" fill="{COLOURS[place]}"/>'
+                f'<text x="{begin + 18}" y="{TOP - 20}" font-size="12">{escape(words)}</text>'
+            )
+    for number, row in enumerate(shown):
+        y = TOP + ROW * (number + 0.5)
+        parts.append(f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(_short(row.name))}</text>')
+        for place, figure in enumerate(row.figures):
+            if figure.is_defined:
+                aside = y + 7 * (place - (len(row.figures) - 1) / 2)
+                parts += _mark(figure, across, aside, place)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _mark(figure: Bounded, across: Callable[[float], float], y: float, place: int) -> list[str]:
+    found = [f'<g stroke="{COLOURS[place]}" fill="{COLOURS[place]}">']
+    if figure.low is not None and figure.high is not None:
+        found.append(f'<path d="M{across(figure.low):.1f},{y:.1f}H{across(figure.high):.1f}" stroke-width="2"/>')
+    found.append(f'<path d="{MARKS[place]}" transform="translate({across(figure.value):.1f},{y:.1f})"/></g>')
+    return found
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def _round_steps(low: float, high: float) -> list[float]:
+    span = high - low or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]

@@ -1,0 +1,87 @@
+"""The table beside a ranking: a few rows whose loss would change the first place, and each two neighbours."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bandit.fragility import Fragile, Fragility, in_words
+from survey.contracts.reports import Layout, Table
+from survey.contracts.tables import Column
+
+UPPER_BOUND = (
+    "How few rows carry the ranking: without these, the one behind would be ahead. Each set was found by influence and "
+    "confirmed by computing the ranking again without it. It is an upper bound: a smaller set may exist."
+)
+HEADER = ("ranking", "ahead", "behind", "lead", "lost", "share", "lead without them")
+
+
+def columns(unit: str) -> tuple[Column, ...]:
+    """The file's columns; `unit`: what is lost, in words, such as pairs."""
+    return (
+        Column("ranking", "text", "Which ranking, where the report has several."),
+        Column("place", "text", "first: what changes the first place. neighbours: the two follow one another."),
+        Column("ahead", "text", "Who is ahead."),
+        Column("behind", "text", "Who would be ahead without the rows."),
+        Column("lead", "number", "By how much, in the unit of the scores."),
+        Column("lost", "number", f"So many {unit} are enough; empty where no such set was found.", whole=True),
+        Column("share", "share", "Of all."),
+        Column("lead_without", "number", "The lead without them: below 0."),
+        Column("rows", "text", "Which they are, the most telling first, separated by semicolons."),
+    )
+
+
+def fragile_table(
+    found: Sequence[tuple[str, Fragility]],
+    names: Sequence[str],
+    *,
+    unit: str = "judgements",
+    label: Callable[[int], str] = str,
+    name: str = "fragility",
+) -> Table:
+    """
+    Args:
+        found: rankings of the same names, each with its title; an empty title if there is only one.
+        unit: what a row is, in the plural.
+        label: a row's name, by its place.
+        name: the file's name.
+    """
+    rows: list[list[Any]] = []
+    cells: list[list[str]] = []
+    for title, fragility in found:
+        first = [] if fragility.first is None else [("first", fragility.first)]
+        for place, one in [*first, *(("neighbours", pair) for pair in fragility.neighbours)]:
+            rows.append(_row(title, place, one, names, label))
+            if place == "neighbours":
+                cells.append(_cells(title, one, names))
+    sentences = [
+        f"{title}: {sentence}" if title else sentence
+        for title, fragility in found
+        for sentence in in_words(fragility, names, unit=unit)
+    ]
+    shown = [place for place in range(len(HEADER)) if place or any(row[0] for row in cells)]
+    return Table(
+        name,
+        "How few rows carry the ranking",
+        columns(unit),
+        rows,
+        note=UPPER_BOUND,
+        layouts=[
+            Layout(
+                [HEADER[place] for place in shown],
+                [[row[place] for place in shown] for row in cells],
+                note=" ".join(sentences) if sentences else "There is one name: nothing to rank it with.",
+            )
+        ],
+    )
+
+
+def _row(title: str, place: str, one: Fragile, names: Sequence[str], label: Callable[[int], str]) -> list[Any]:
+    lost = "" if one.rows is None else "; ".join(label(int(row)) for row in one.rows)
+    facts = [title, place, names[one.ahead], names[one.behind]]
+    return [*facts, one.margin, one.count, one.share, one.margin_after, lost]
+
+
+def _cells(title: str, one: Fragile, names: Sequence[str]) -> list[str]:
+    facts = [title, names[one.ahead], names[one.behind], f"{one.margin:.4f}"]
+    if one.count is None or one.share is None or one.margin_after is None:
+        return [*facts, "none found", "–", "–"]
+    return [*facts, f"{one.count:,}", f"{100 * one.share:.2g} %", f"{one.margin_after:.4f}"]

@@ -1,0 +1,172 @@
+"""A small set of rows whose loss changes a ranking: found by influence, confirmed by fitting again."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from bandit.errors import DesignError
+from bandit.fragility import fit_bradley_terry, fragile_bradley_terry, fragile_means, in_words
+
+
+def duels(n, strengths, *, seed=1, side=0.0, ties=0.0):
+    rng = np.random.default_rng(seed)
+    k = len(strengths)
+    first = rng.integers(k, size=n)
+    second = (first + 1 + rng.integers(k - 1, size=n)) % k
+    chance = 1 / (1 + np.exp(-(strengths[first] - strengths[second] + side)))
+    outcome = (rng.random(n) < chance).astype(float)
+    outcome[rng.random(n) < ties] = 0.5
+    return {"first": first, "second": second, "outcome": outcome, "names": k}
+
+
+def without(given, rows, **more):
+    """The fit where rows do not count. The others keep their scale, which without weights needs a smaller ridge."""
+    kept = np.setdiff1d(np.arange(len(given["outcome"])), rows)
+    part = {name: value[kept] if np.ndim(value) else value for name, value in given.items()}
+    return fit_bradley_terry(**part, **more)
+
+
+def test_two_names_have_the_log_odds_of_their_wins():
+    found = fit_bradley_terry(
+        first=[0, 0, 0, 1], second=[1, 1, 1, 0], outcome=[1, 1, 0, 0], names=2, ridge=0.0, side=False
+    )
+    assert found.theta[0] - found.theta[1] == pytest.approx(np.log(3))
+    assert found.side == 0
+
+
+def test_swapping_all_sides_turns_the_side_and_keeps_the_strengths():
+    given = duels(3000, np.array([0.6, 0.1, -0.7]), side=0.4, ties=0.1)
+    swapped = {**given, "first": given["second"], "second": given["first"], "outcome": 1 - given["outcome"]}
+    one, other = fit_bradley_terry(**given), fit_bradley_terry(**swapped)
+    assert other.theta == pytest.approx(one.theta, abs=1e-8)
+    assert other.side == pytest.approx(-one.side, abs=1e-8)
+    assert one.side == pytest.approx(0.4, abs=0.15)
+
+
+def test_a_row_counts_as_often_as_its_weight_says():
+    given = duels(200, np.array([0.3, 0.0, -0.3]))
+    weight = np.tile([1, 3], 100)
+    repeated = {name: np.repeat(value, weight) if np.ndim(value) else value for name, value in given.items()}
+    # Weights are scaled to mean 1, and so is the ridge beside them.
+    one = fit_bradley_terry(**given, weight=weight, ridge=0.1)
+    other = fit_bradley_terry(**repeated, ridge=0.2)
+    assert one.theta == pytest.approx(other.theta, abs=1e-8)
+
+
+@pytest.mark.parametrize("ties", [0.0, 0.2])
+def test_the_rows_it_names_turn_each_pair_of_neighbours_and_one_less_does_not(ties):
+    given = duels(2000, np.array([0.3, 0.25, 0.0, -0.4]), ties=ties)
+    found = fragile_bradley_terry(**given, ridge=0.1)
+    assert [found.order[0], found.order[-1]] == [found.neighbours[0].ahead, found.neighbours[-1].behind]
+    for pair in found.neighbours:
+        after = without(given, pair.rows)
+        assert after.theta[pair.ahead] < after.theta[pair.behind]
+        assert after.theta[pair.ahead] - after.theta[pair.behind] == pytest.approx(pair.margin_after, abs=1e-6)
+        before = without(given, pair.rows[:-1])
+        assert before.theta[pair.ahead] >= before.theta[pair.behind]
+        assert pair.share == pair.count / 2000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_small_sets_it_is_as_short_as_the_best_of_all_sets(seed):
+    given = duels(14, np.array([0.4, 0.0, -0.2]), seed=seed)
+    found = fragile_bradley_terry(**given, side=False, ridge=0.5)
+    pair = found.neighbours[0]
+    shortest = next(
+        size
+        for size in range(1, 15)
+        for lost in combinations(range(14), size)
+        if (after := strengths_without(given, lost))[pair.ahead] < after[pair.behind] - 1e-12
+    )
+    assert pair.count is not None
+    assert pair.count >= shortest
+    assert pair.count <= shortest + 1
+
+
+def strengths_without(given, lost):
+    weight = np.ones(14)
+    weight[list(lost)] = 0
+    if not weight.any():
+        return np.zeros(3)
+    try:
+        return fit_bradley_terry(**given, weight=weight, side=False, ridge=0.5).theta
+    except DesignError:
+        return np.zeros(3)  # Not connected any more.
+
+
+def test_the_first_place_is_what_turns_soonest_whoever_comes_next():
+    # The second is just behind by many rows, the third far behind but by few rows of great weight.
+    values = np.full((1000, 3), np.nan)
+    values[:, 0] = 0.6
+    values[:, 1] = np.r_[np.full(900, 0.59), np.full(100, 0.6)]
+    values[:40, 2] = np.r_[np.full(38, 0.61), 0.0, 0.0]
+    found = fragile_means(values=values)
+    assert found.order.tolist() == [0, 1, 2]
+    assert (found.first.behind, found.first.count) == (2, 2)
+
+
+def test_means_are_turned_by_the_rows_that_carry_them():
+    values = np.array([[1.0, 0.0]] * 3 + [[0.0, 0.0]] * 50 + [[0.0, 1.0]])
+    found = fragile_means(values=values)
+    pair = found.neighbours[0]
+    assert (pair.ahead, pair.behind, pair.count) == (0, 1, 3)
+    assert sorted(pair.rows.tolist()) == [0, 1, 2]
+    assert pair.margin == pytest.approx(2 / 54)
+    assert pair.margin_after == pytest.approx(-1 / 51)
+
+
+def test_weights_count_by_name():
+    values = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert fragile_means(values=values, weight=[1.0, 5.0, 2.0]).neighbours[0].rows.tolist() == [1]
+    both = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(DesignError, match="name 1 has none"):
+        fragile_means(values=values, weight=both * [1.0, 0.0])
+
+
+def test_what_nothing_can_turn_has_no_set():
+    pair = fragile_means(values=np.array([[1.0, 0.0]] * 5)).neighbours[0]
+    assert pair.rows is None
+    assert pair.count is None
+    assert "No set of answers" in next(in_words(fragile_means(values=[[1.0, 0.0]] * 5), "ab", unit="answers"))
+
+
+def test_one_name_has_no_neighbours():
+    found = fragile_means(values=[[1.0], [0.0]])
+    assert found.first is None
+    assert not found.neighbours
+    assert list(in_words(found, ["alone"])) == []
+
+
+def test_it_says_that_it_is_an_upper_bound():
+    found = fragile_means(values=np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 2))
+    (sentence,) = in_words(found, ["A", "B"], unit="pairs")
+    assert sentence.startswith("Without 2 of the pairs (40 %) B would be ahead of A")
+    assert "upper bound" in sentence
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"second": np.array([0, 2, 0])}, "second: row 0"),
+        ({"first": np.array([0, 1, 5])}, "first: must be whole numbers from 0 to 2"),
+        ({"outcome": np.array([0.0, 1.0, 2.0])}, "outcome: must lie"),
+        ({"outcome": np.array([0.0, 1.0])}, "shapes"),
+        ({"weight": np.array([0.0, 0.0, 0.0])}, "weight: must be"),
+        ({"ridge": -1.0}, "ridge: -1.0 is below 0"),
+        ({"second": np.array([1, 0, 1])}, "no judgements connect the names 2"),
+        ({"outcome": np.array([1.0, 1.0, 0.0]), "ridge": 0.0}, "give a ridge"),
+    ],
+)
+def test_it_names_what_does_not_fit(changed, message):
+    given = {
+        "first": np.array([0, 1, 2]),
+        "second": np.array([1, 2, 0]),
+        "outcome": np.array([1.0, 1.0, 1.0]),
+        "names": 3,
+        "side": False,
+    }
+    if changed.get("second") is not None and message.startswith("no judgements"):
+        given["first"] = np.array([0, 1, 0])
+    with pytest.raises(DesignError, match=message):
+        fit_bradley_terry(**{**given, **changed})

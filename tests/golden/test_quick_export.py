@@ -1,0 +1,36 @@
+"""Instruments that make their columns from tuples give what they give from objects."""
+
+import pytest
+
+from survey.contracts import instruments
+from survey.services.results.export import contents, files, reading
+from tests.golden.test_golden import golden, loaded, study_of
+
+pytestmark = pytest.mark.django_db
+__all__ = ["golden", "loaded"]
+
+
+@pytest.mark.parametrize("slug", ["beliefs", "real"])
+def test_tuples_give_the_rows_that_objects_give(golden: None, slug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(slug)
+    instrument = instruments.of_study(study)
+    assert instrument.quick_export is not None
+    monkeypatch.setattr(reading, "CHUNK", 20)
+    monkeypatch.setattr(reading, "KEPT", 25)  # What is kept of items and sittings has to go in between.
+    quick, own = [*reading.answer_rows(study)], [*map(_read, reading.CountedAnswers(study).files())]
+    monkeypatch.setattr(type(instrument), "quick_export", None)
+    assert list(files.answers_table(study).rows) == quick and len(quick) > 40
+    assert [*map(_read, reading.CountedAnswers(study).files())] == own and all(rows for _name, rows in own)
+
+
+def _read(file: contents.ExtraFile) -> tuple[str, list[tuple[object, ...]]]:
+    return file.name, [tuple(row) for row in file.rows]
+
+
+def test_an_instrument_that_gives_too_few_values_is_named(golden: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of("beliefs")
+    kind = type(instruments.of_study(study))
+    monkeypatch.setattr(kind, "quick_export", None)
+    monkeypatch.setattr(kind, "export_values", lambda *_given: [None])
+    with pytest.raises(reading.HunchError, match=r"belief_update: gives 1 values for \d+ columns"):
+        list(reading.answer_rows(study))

@@ -1,0 +1,481 @@
+"""Cloze studies: sentences, screens, norms, models that read, priorities, the report, whole stages."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from survey.contracts import instruments
+from survey.exceptions import FieldErrors, FileErrors, StateRefused
+from survey.instruments.cloze import labels, rescoring
+from survey.instruments.cloze.analysis.normalising import Match, match_of, normalised
+from survey.instruments.cloze.chances import chance_of_positions
+from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
+from survey.instruments.cloze.norms import norms_of
+from survey.instruments.cloze.reading import read_models, words_of_models
+from survey.models import SnapshotAnswer, Stage, Study
+from survey.services.answers.counting import study_answers
+from survey.services.plans.planning import plan_stage
+from survey.services.results import reports
+from survey.services.results.estimating import estimate
+from survey.services.results.export import files
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting, new_open_person
+from survey.services.sittings.flow import Step, current_step
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
+from tests import cast
+from tests.frontend.pages import arrive, read
+
+pytestmark = pytest.mark.django_db
+
+SENTENCES = [
+    "The old man sat down by the river.",
+    "Nobody knew why the lights went out.",
+    "She opened the letter with trembling hands.",
+    "Rain fell all night long on the roof.",
+    "He never told his sister the truth.",
+    "A small dog barked at the postman.",
+]
+BLOCKS = [
+    {"kind": "consent", "text": "Do you agree?", "version": "1"},
+    {"kind": "items"},
+    {"kind": "end", "text": "Thanks."},
+]
+PRACTICE = {"kind": "practice", "text": "Try it.", "examples": [{"fragment": "Birds can"}, {"fragment": "It was a"}]}
+CLOZE: dict[str, Any] = {
+    "slug": "cloze",
+    "bank": "sentences",
+    "instrument": {"kind": "cloze", "options": {"least": 1, "responses_per_item": 2}},
+    "candidates": {"size": 40},
+    "sitting": {"items": 3},
+    "roles": {"holdout": 0, "controls": 0},
+    "stages": [{"sittings": 8, "responses_per_item": 2}, {"sittings": 8, "responses_per_item": 2}],
+    "blocks": BLOCKS,
+}
+ADAPTIVE: dict[str, Any] = {
+    **CLOZE,
+    "instrument": {"kind": "cloze", "options": {"least": 1, "responses_per_item": 2, "priority": "uncertainty"}},
+    "models": [{"name": "bigram", "source": "ngram:tiny"}, {"name": "absent", "source": "ngram:nowhere"}],
+    "stages": [
+        {"sittings": 8, "responses_per_item": 2},
+        {
+            "sittings": 8,
+            "responses_per_item": 2,
+            "design": {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.4},
+        },
+    ],
+}
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> None:
+    rows = [f's{number},source_{number % 2},"{text}",' for number, text in enumerate(SENTENCES)]
+    rows[5] = rows[5] + '"3,4"'
+    path = tmp_path / "sentences.csv"
+    path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n")
+    call_command("import_questions", str(path), bank="sentences", format="sentences")
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path) -> None:
+    from predictors.readings import Text
+    from survey.services.banks import ngrams
+
+    ngrams.train([Text("a", " ".join(SENTENCES[:4]))], name="tiny", order=2, unit="word", smoothing="kneser_ney")
+
+
+def opened(study: Study, index: int = 1) -> Stage:
+    stage = Stage.objects.select_related("study__bank").get(study=study, index=index)
+    return lifecycle.open_stage(plan_stage(stage) if stage.state == Stage.State.DRAFT else stage)
+
+
+def texts_of(step: Step) -> dict[str, str]:
+    return {name: str(part["value"]) for name, part in step.screen.parts.items()} if step.screen else {}
+
+
+def play(study: Study) -> None:
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    person = instruments.of_study(study).simulated_person(seed=sitting.pk)
+    while (step := current_step(sitting)).kind != "end":
+        data = person.answer(screen=step.screen.name, parts=texts_of(step)) if step.screen else {}
+        advance(sitting=sitting, step=step.number, data=data)
+        sitting.refresh_from_db()
+
+
+def run_stage(study: Study, index: int) -> Stage:
+    stage = opened(study, index)
+    for _person in range(stage.config.sittings):
+        play(study)
+    jobs.run_inline(lifecycle.close_stage(stage))
+    return Stage.objects.select_related("study__bank").get(pk=stage.pk)
+
+
+def exported(study: Study, folder: Path, name: str) -> list[dict[str, str]]:
+    files.write_export(study, folder)
+    with (folder / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def begun_item(study: Study) -> AskedWord:
+    sitting = study.stages.get(index=1).sittings.get()
+    return AskedWord.objects.select_related("question").get(item=sitting.assignments.get(position=1).slot.item_id)
+
+
+def test_the_universe_follows_from_the_sentences_and_not_from_their_number(sentences: None) -> None:
+    study = cast.study(**CLOZE)
+    instrument = instruments.of_study(study)
+    questions = instrument.usable(list(study.bank.questions.order_by("position")))
+    # Of 8, 7, 7, 8 and 7 words all but the first and the last; two of the last sentence's are listed.
+    assert instrument.universe_size(questions) == 6 + 5 + 5 + 6 + 5 + 2
+
+
+def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_model: None, tmp_path: Path) -> None:
+    study = cast.study(**ADAPTIVE)
+    for index in (1, 2):
+        stage = run_stage(study, index)
+        assert SnapshotAnswer.objects.filter(stage=stage).count() == 24
+        assert not verify_stage(stage).differences
+    for booklet in stage.booklets.all():
+        asked = [slot.item.asked_word.question_id for slot in booklet.slots.all()]
+        assert len(set(asked)) == len(asked) == 3
+    assert stage.candidate_set.file_sha256 and stage.manifest["priority"] == {"name": "uncertainty", "version": "1"}
+    # Pooled by count, with a weight from the chance to be drawn at least once.
+    norms = exported(study, tmp_path, "cloze.csv")
+    counts = [int(row["n"]) for row in norms]
+    assert sum(counts) == 48 and set(counts) == {2, 4} and len(norms) == AskedWord.objects.count()
+    chances = chance_of_positions(study)
+    assert len(chances) == len(norms) and all(12 / 29 < chance <= 1 for chance in chances.values())
+    rows = exported(study, tmp_path / "answers", "answers.csv")
+    assert {row["rule"] for row in rows} == {"1"}
+    assert {row["position"] for row in rows if row["sentence_id"] == "s5"} <= {"3", "4"}
+    found = estimate(study, by=["source", "position"]).as_json()
+    assert "positions in the bank's 6 sentences" in str(found) and "source_1" in str(found)
+    # The report, with the model that read, and the one that did not.
+    read_models_of_first(study)
+    report = reports.make(study, "cloze")
+    assert any("absent: left out" in note for note in report.notes)
+    assert set(report.data["models"]) == {"bigram"}
+    (norm_table,) = (table for table in report.tables if table.name == "cloze")
+    assert sum(row[3] for row in norm_table.rows) == 48
+    expected = instruments.of_study(study).expectations.of(
+        answers := study_answers(study), np.ones(len(answers)), event="word"
+    )
+    assert [reader.name for reader in expected.readers] == ["bigram"] and len(expected.items) == len(norms)
+    assert ((expected.others > 0) & (expected.others < 1)).all()
+
+
+def read_models_of_first(study: Study) -> None:
+    """The second model of the study does not exist, and says so after the first one has read."""
+    with pytest.raises(Exception, match="no n-gram model is called 'nowhere'"):
+        read_models(study, everything=True)
+
+
+def test_chances_add_up_to_the_positions_that_are_drawn(sentences: None, tiny_model: None) -> None:
+    """Over repeated plans, the mean of 1 / chance over drawn positions is the number of all positions."""
+    sums = []
+    for seed in range(12):
+        study = cast.study(**{**CLOZE, "slug": f"cloze-{seed}", "seed": seed})
+        for index in (1, 2):
+            plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=index))
+        sums.append(sum(1 / chance for chance in chance_of_positions(study).values()))
+    # 1 - (1 - 12 / 29)^2 of 29 positions; both stages draw 12.
+    assert np.mean(sums) == pytest.approx(29, rel=0.1)
+
+
+def test_several_words_are_asked_for_once_more_and_then_the_first_is_taken(sentences: None) -> None:
+    study = cast.study(**{**CLOZE, "blocks": [BLOCKS[0], PRACTICE, *BLOCKS[1:]]})
+    opened(study)
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    seen = []
+    for word in ("fly", "", "dark night", "dark night", "", "two words", "two words", "one"):
+        step = current_step(sitting)
+        seen.append((step.kind, step.position, step.screen and step.screen.name))
+        advance(sitting=sitting, step=step.number, data={"word": word})
+        sitting.refresh_from_db()
+    assert seen == [
+        ("practice", 1, "word"),
+        ("practice", 1, None),
+        ("practice", 2, "word"),
+        ("practice", 2, "word_again"),
+        ("practice", 2, None),
+        ("item", 1, "word"),
+        ("item", 1, "word_again"),
+        ("item", 2, "word"),
+    ]
+    first, second, third = WrittenWord.objects.order_by("pk")
+    assert (first.several, second.several, second.text) == (True, True, "two words")
+    assert second.scores.get().normalised == "two"
+    assert (third.several, third.text) == (False, "one")
+    assert list(sitting.assignments.values_list("state", flat=True)) == ["counted", "counted", "live"]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("", "Write the word that you expect."),
+        (" ", "Write the word that you expect."),
+        ("x" * 41, "This is too long for one word."),
+        ("wo\x00rd", "This text holds a character that cannot be stored."),
+    ],
+)
+def test_a_word_that_is_none_is_refused(word: str, said: str, sentences: None) -> None:
+    study = cast.study(**CLOZE)
+    opened(study)
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    with pytest.raises(FieldErrors) as refused:
+        advance(sitting=sitting, step=current_step(sitting).number, data={"word": word})
+    assert said in str(refused.value)
+    assert not WrittenWord.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "target", "exact", "lenient"),
+    [
+        ("River", "river.", True, True),
+        ("“river”", "river", True, True),
+        ("dont’t", "dont't", True, True),
+        ("STRASSE", "straße", True, True),
+        ("cafe\u0301", "café", True, True),
+        ("שלום.", "שלום", True, True),
+        ("rivre", "river", False, True),
+        ("rver", "river", False, True),
+        ("rivers", "river", False, True),
+        ("liver", "river", False, False),  # a word of the bank
+        ("teh", "the", False, False),  # too short for slips
+        ("rievr", "river", False, True),
+        ("revir", "river", False, False),
+    ],
+)
+def test_words_are_compared_by_normalisation_1(typed: str, target: str, exact: bool, lenient: bool) -> None:
+    match = match_of(typed, target, known={"liver"})
+    assert (match.exact, match.lenient) == (exact, lenient)
+    assert normalised(normalised(typed)) == normalised(typed)
+
+
+def test_a_slip_that_is_a_word_of_the_bank_is_another_word(sentences: None) -> None:
+    study = cast.study(**CLOZE)
+    opened(study)
+    for text, lenient in (("Lihgts", True), ("nights", True), ("night", False)):
+        question = study.bank.questions.get(external_id="s1")
+        from survey.instruments.cloze.labels import judged
+
+        assert judged(text, question, "lights", 1)[1].lenient is lenient
+
+
+def test_the_database_refuses_words_that_cannot_be(sentences: None) -> None:
+    study = cast.study(**CLOZE)
+    opened(study)
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    advance(sitting=sitting, step=current_step(sitting).number, data={"word": "hat"})
+    word, score = WrittenWord.objects.get(), WordScore.objects.get()
+    for change in (
+        lambda: WrittenWord.objects.filter(pk=word.pk).update(text=""),
+        lambda: WordScore.objects.filter(pk=score.pk).update(exact=True, lenient=False),
+        lambda: WordScore.objects.create(word=word, rule=score.rule, normalised="x", exact=False, lenient=False),
+    ):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            change()
+
+
+@pytest.fixture
+def unheard_words(tmp_path: Path) -> None:
+    """A bank whose words stand on no page but by a fragment."""
+    path = tmp_path / "unheard.csv"
+    rows = [f"u{row},made,{' '.join(f'vorp{row}x{place}' for place in range(7))}" for row in range(8)]
+    path.write_text("\n".join(["id,source,text", *rows]) + "\n")
+    call_command("import_questions", str(path), bank="unheard", format="sentences")
+
+
+def test_no_answer_of_the_site_has_what_follows_the_fragment(unheard_words: None, client: Client) -> None:
+    study = cast.study(**{**CLOZE, "bank": "unheard"})
+    opened(study)
+    page = arrive(client, slug="cloze")
+    sent = client.get("/s/cloze/sitting")
+    for number, word in enumerate(("a b", "c", "d", "e"), start=1):
+        html = sent.content.decode()
+        said = f"{html} {dict(sent.headers)} {sent.request}"
+        shown = page.parts["fragment"].split()
+        row = shown[0].split("x")[0]
+        assert [f"{row}x{place}" for place in range(len(shown))] == shown
+        assert f"{row}x{len(shown)}" not in said and f"{row}x{len(shown) + 1}" not in said
+        for attribute in ('autocomplete="off"', 'autocapitalize="off"', 'spellcheck="false"', 'maxlength="40"'):
+            assert attribute in html
+        assert ("Please write one word only." in page.text) == (number == 2)
+        asked = begun_item(study)
+        assert asked.item.key not in said and f">{asked.question.external_id}<" not in html
+        step = current_step(study.stages.get(index=1).sittings.get())
+        assert step.screen is not None
+        assert f"{row}x{len(shown)}" not in json.dumps(step.screen.content(), default=str)
+        sent = client.post("/s/cloze/sitting", {**page.hidden, "word": word}, headers={"X-Hunch-Exchange": "1"})
+        if "vorp" not in sent.content.decode():
+            break
+        page = read(sent.content.decode())
+    assert number == 4
+
+
+def test_a_first_word_is_asked_for_without_a_fragment(sentences: None, client: Client) -> None:
+    options = {"least": 1, "skip_first": False}
+    study = cast.study(**{**CLOZE, "instrument": {"kind": "cloze", "options": options}})
+    from survey.instruments.cloze.screens import screen_of
+
+    assert screen_of("", again=False).words == {"begin": "The sentence begins with"}
+    questions = list(study.bank.questions.order_by("position"))
+    assert 0 in instruments.of_study(study).positions_of(questions[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"instrument": {"kind": "cloze", "options": {"priority": "gap"}}}, '"gap" is the distance to a model'),
+        (
+            {**ADAPTIVE, "instrument": {"kind": "cloze", "options": {"priority": "gap", "priority_model": "owl"}}},
+            "owl is no name of [[models]] (bigram, absent)",
+        ),
+        (
+            {"instrument": {"kind": "cloze", "options": {"priority": "uncertainty"}}},
+            "no stage draws by it: give a later stage a design such as epsilon_greedy",
+        ),
+        ({"models": [{"name": "a", "source": "ngram:x"}, {"name": "a", "source": "ngram:y"}]}, "models.2.name: a is"),
+        ({"models": [{"name": "a", "source": "cloud:x"}]}, "models.1.source"),
+        ({"blocks": [BLOCKS[0], {**PRACTICE, "examples": [{"word": "fly"}]}, *BLOCKS[1:]]}, "fragment: is missing"),
+    ],
+)
+def test_study_files_that_cannot_be_are_refused(changes: dict[str, Any], said: str, sentences: None) -> None:
+    with pytest.raises(FileErrors) as refused:
+        cast.study(**{**CLOZE, **changes})
+    assert said in str(refused.value)
+
+
+def test_a_bank_without_a_word_to_ask_for_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "short.csv"
+    path.write_text("id,source,text\na,b,Two words\nc,b,And these\n")
+    call_command("import_questions", str(path), bank="sentences", format="sentences")
+    with pytest.raises(FileErrors, match="no sentence has a word that can be asked for"):
+        cast.study(**CLOZE)
+
+
+def test_a_gap_needs_a_model_that_has_read(sentences: None) -> None:
+    options = {"least": 1, "priority": "gap", "priority_model": "absent"}
+    models = [{"name": "absent", "source": "local:nowhere"}]
+    study = cast.study(**{**ADAPTIVE, "models": models, "instrument": {"kind": "cloze", "options": options}})
+    instrument = instruments.of_study(study)
+    questions = instrument.usable(list(study.bank.questions.order_by("position")))
+    with pytest.raises(StateRefused, match="absent has not read the sentences"):
+        instrument.priority.of(
+            rows=instrument.universe(questions),
+            questions=questions,
+            chances=None,
+            answers=[],
+            rng=np.random.default_rng(0),
+        )
+
+
+def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> None:
+    study = cast.study(**{**ADAPTIVE, "models": ADAPTIVE["models"][:1]})
+    assert read_models(study, everything=True) == {"bigram": 6}
+    assert read_models(study, everything=True) == {"bigram": 0}
+    assert SentenceReading.objects.count() == 6
+    questions = list(study.bank.questions.order_by("position"))
+    (model,) = words_of_models(study, questions)
+    values = model.of("surprisal", [question.pk for question in questions], [2] * 6)
+    assert np.isfinite(values).all() and (values > 0).all()
+    assert model.of("corrected", [questions[0].pk], [2]) == model.of("surprisal", [questions[0].pk], [2])
+    assert np.isnan(model.of("surprisal", [questions[0].pk], [99])).all()
+
+
+def test_the_report_says_what_is_missing(sentences: None) -> None:
+    study = cast.study(**{**CLOZE, "instrument": {"kind": "cloze", "options": {"least": 3}}})
+    entry = instruments.of_study(study).reports()[0]
+    assert "has 3 answers yet" in entry.load().obstacle(study)
+
+
+def test_people_who_are_simulated_write_the_own_word_as_often_as_is_known(sentences: None) -> None:
+    from survey.instruments.cloze.people import chance_of
+
+    study = cast.study(**CLOZE)
+    person = instruments.of_study(study).simulated_person(seed=1)
+    fragment, word = "The old man sat down by the", "river"
+    person.ability = 0.0
+    written = [person.answer(screen="word_again", parts={"fragment": fragment})["word"] for _ in range(2000)]
+    share = np.mean([match_of(one, word, known=()).lenient for one in written])
+    assert share == pytest.approx(chance_of(fragment, word), abs=0.04)
+
+
+def test_later_rules_make_new_rows_and_keep_the_old_ones(sentences: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.study(**CLOZE)
+    opened(study)
+    play(study)
+    words = WrittenWord.objects.count()
+    assert rescoring.rescore(study) == 0
+    monkeypatch.setattr(rescoring, "RULE", "2")
+    monkeypatch.setattr(labels, "RULES", {**labels.RULES, "2": lambda typed, target, known: Match(True, True)})
+    assert rescoring.rescore(study) == words and rescoring.rescore(study) == 0
+    assert WordScore.objects.filter(rule=1).count() == words
+    assert all(norm.k_exact == norm.n for norm in norms_of(study_answers(study)))
+
+
+def test_the_budget_compares_ways_to_spend_the_answers(sentences: None, tiny_model: None) -> None:
+    study = cast.study(**ADAPTIVE)
+    found = reports.make(study, "cloze_budget", {"studies": ["4"]})
+    lines = {line["plan"]: line for line in found.data["lines"]}
+    assert set(lines) == {"as planned", "uniform", "half the positions, twice the answers"}
+    planned, half = lines["as planned"], lines["half the positions, twice the answers"]
+    # 8 sittings of 3 items, 2 answers a position: 12 positions a stage, and as many people as simulated sittings.
+    assert planned["people"] == half["people"] == 16 and planned["answers"] == 2 and half["answers"] == 4
+    assert half["positions"] < planned["positions"] <= 24 and half["ceiling"] <= 1
+
+
+SQUARE: dict[str, Any] = {
+    **CLOZE,
+    "bank": "square",
+    "instrument": {"kind": "cloze", "options": {"least": 1, "lists": True}},
+    "sitting": {"items": 6},
+    "stages": [{"sittings": 6, "responses_per_item": 2}],
+}
+
+
+@pytest.fixture
+def square(tmp_path: Path) -> None:
+    path = tmp_path / "square.csv"
+    rows = [f's{number},source,"{text}","2,3,4"' for number, text in enumerate(SENTENCES)]
+    path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n")
+    call_command("import_questions", str(path), bank="square", format="sentences")
+
+
+def test_lists_make_a_latin_square(square: None) -> None:
+    study = cast.study(**SQUARE)
+    stage = opened(study)
+    seen = []
+    for booklet in stage.booklets.all():
+        asked = [slot.item.asked_word for slot in booklet.slots.select_related("item__asked_word__question")]
+        assert sorted(one.question.position for one in asked) == list(range(6))
+        (own,) = {(one.position - 2 + one.question.position) % 3 for one in asked}
+        seen.append(own)
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+    for _person in range(6):
+        play(study)
+    jobs.run_inline(lifecycle.close_stage(stage))
+    stage = Stage.objects.select_related("study__bank").get(pk=stage.pk)
+    assert not verify_stage(stage).differences
+    assert {norm.n for norm in norms_of(study_answers(study))} == {2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"bank": "sentences"}, "sentences have 2 to 6 positions: give each as many"),
+        ({"stages": [{"sittings": 5, "responses_per_item": 2}]}, "with sitting.items = 6 set sittings = 6"),
+        ({"candidates": {"size": 10}}, "lists hold all 18 positions: set it to 18 or more"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(changes: dict[str, Any], said: str, square: None, sentences: None) -> None:
+    with pytest.raises(FileErrors) as refused:
+        cast.study(**{**SQUARE, **changes})
+    assert said in str(refused.value)

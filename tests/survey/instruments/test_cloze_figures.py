@@ -1,0 +1,315 @@
+"""The figures of cloze norms: on public data to the digits, on small tables, and a small law of the intervals."""
+
+import ast
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from bandit.designs import EpsilonGreedy
+from predictors.errors import PredictorError
+from predictors.readings.reading import Distributions, TextReading, make_tokens
+from survey.instruments.cloze.analysis import answers as counting
+from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
+from survey.instruments.cloze.analysis.correlation import Positions, pnc, reliability, weighted_correlation
+from survey.instruments.cloze.analysis.model_words import word_values
+from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
+from survey.instruments.cloze.analysis.reading_times import TimedWords, added_log_likelihood, prepared
+from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
+
+TIMES = {
+    "first_fixation": "RTfirstfix",
+    "gaze": "RTfirstpass",
+    "go_past": "RTgopast",
+    "self_paced": "self_paced_reading_time",
+}
+MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "RNN": "rnn", "2-gram": "bigram"}
+
+
+def number(text: str) -> float:
+    return float(text) if text not in ("", "NA", "nan") else np.nan
+
+
+@pytest.fixture(scope="module")
+def measures(human_data: Path) -> list[dict[str, str]]:
+    with (human_data / "devarda" / "all_measures.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def own_files(measures: list[dict[str, str]], tmp_path: Path) -> tuple[Path, Path]:
+    norms, readings = tmp_path / "norms.csv", tmp_path / "readings.csv"
+    with norms.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["sentence", "position", "word", "surprisal", "log_frequency", *TIMES])
+        for row in measures:
+            own = [row[name] for name in ("sent_id", "context_length", "word", "cloze_s", "Subtlex_log10")]
+            table.writerow([*own, *(row[name] for name in TIMES.values())])
+    with readings.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["model", "sentence", "position", "surprisal"])
+        for name, column in MODELS.items():
+            table.writerows([name, row["sent_id"], row["context_length"], row[column]] for row in measures)
+    return norms, readings
+
+
+def command(*arguments: str | Path) -> None:
+    call_command("cloze", *map(str, arguments))
+
+
+# The public data
+
+
+def test_the_papers_table_gives_its_correlations(human_data: Path) -> None:
+    with (human_data / "perplexity_pnc_dll_table2.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    table = {
+        name: np.array([number(row[name]) for row in rows]) for name in rows[0] if name not in ("model", "trained_on")
+    }
+    ones = np.ones(len(rows))
+    assert len(rows) == 32
+    assert weighted_correlation(table["perplexity"], table["pnc"], ones) == pytest.approx(0.222, abs=5e-4)
+    high = table["pnc"] >= 0.4
+    assert high.sum() == 19
+    for name, expected in (("dll_ffd", 0.963), ("dll_gd", 0.957), ("dll_td", 0.949)):
+        found = weighted_correlation(table["pnc"][high], table[name][high], ones[high])
+        assert found == pytest.approx(expected, abs=5e-4)
+
+
+def test_smoothing_gives_the_public_column(measures: list[dict[str, str]], human_data: Path) -> None:
+    row = next(row for row in measures if row["item"] == "Arthur placed")
+    assert float(smoothed(14, 80, 13, 1.0)) == pytest.approx(15 / 94)
+    assert float(smoothed(14, 80, 13, 1.0)) == pytest.approx(float(row["cloze_p_smoothed"]))
+    assert float(surprisal(14, 80, 13, 1.0)) == pytest.approx(float(row["cloze_s"]))
+    # The published distributions pool sentences that begin alike, and have one answer more here.
+    text = (human_data / "devarda" / "cloze_laplace.txt").read_text(encoding="utf-8")
+    (own,) = re.findall(r"'Arthur placed': (\{[^}]*\})", text)
+    assert ast.literal_eval(own)["the"] == pytest.approx(15 / 95)
+
+
+@pytest.mark.slow
+def test_the_command_gives_the_public_pnc(own_files: tuple[Path, Path], tmp_path: Path) -> None:
+    norms, readings = own_files
+    command("--norms", norms, "--readings", readings, "--out", tmp_path / "out")
+    found = json.loads((tmp_path / "out" / "cloze.json").read_text())
+    assert set(found) == set(MODELS)
+    for name, expected in (("GPT-2", 0.663), ("RNN", 0.568), ("2-gram", 0.600), ("4-gram", 0.639)):
+        own = found[name]
+        assert set(own) == {"pnc", "interval", "ceiling", "positions"}
+        assert own["pnc"] == pytest.approx(expected, abs=5e-4) and own["positions"] == 1521
+        low, high = own["interval"]
+        assert low < own["pnc"] < high and own["ceiling"] is None  # The file has no counts.
+    with (tmp_path / "out" / "delta_log_likelihood.csv").open(newline="") as file:
+        deltas = {(row["model"], row["time"]): float(row["delta_log_likelihood"]) for row in csv.DictReader(file)}
+    for name, figures in (
+        ("GPT-2", (21.8, 29.6, 18.8, 9.9)),
+        ("4-gram", (27.4, 35.3, 28.8, 21.0)),
+        ("people", (32.5, 36.0, 25.0, 6.6)),
+    ):
+        for time, expected in zip(TIMES, figures, strict=True):
+            assert deltas[name, time] == pytest.approx(expected, abs=0.0501)
+    for name in ("models.csv", "differences.csv", "pnc.svg", "surprisals.svg", "perplexity_pnc.svg", "pnc_delta_1.svg"):
+        assert (tmp_path / "out" / name).stat().st_size
+    command("--norms", norms, "--readings", readings, "--out", tmp_path / "all", "--keep-last", "--keep-punctuation")
+    found = json.loads((tmp_path / "all" / "cloze.json").read_text())
+    assert found["GPT-2"]["pnc"] == pytest.approx(0.487, abs=5e-4) and found["GPT-2"]["positions"] == 1726
+    with (tmp_path / "all" / "delta_log_likelihood.csv").open(newline="") as file:
+        rows = {(row["model"], row["time"]): row for row in csv.DictReader(file)}
+    for time, expected in zip(TIMES, (17.1, 22.0, 15.7, 11.8), strict=True):
+        assert float(rows["GPT-2", time]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.0501)
+        assert rows["GPT-2", time]["words"] == "1274"
+
+
+@pytest.mark.slow
+def test_columns_of_noise_add_one_on_average(measures: list[dict[str, str]]) -> None:
+    words = prepared(
+        TimedWords(
+            [row["word"] for row in measures],
+            np.array([int(row["sent_id"]) for row in measures]),
+            np.array([int(row["context_length"]) for row in measures]),
+            np.array([number(row["Subtlex_log10"]) for row in measures]),
+            np.array([row["is_start_end"] == "1" for row in measures]),
+        )
+    )
+    assert len(words.row) == 1226
+    times = np.array([number(row["RTfirstfix"]) for row in measures])
+    rng = np.random.default_rng(5)
+    found = [added_log_likelihood(words, times, rng.normal(size=len(times))) for _ in range(200)]
+    assert np.mean(found) == pytest.approx(1.0, abs=0.25)
+
+
+# Small tables
+
+
+def test_wilsons_interval_is_that_of_the_textbook() -> None:
+    low, high = wilson([0, 5, 10], [10, 10, 10])
+    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4) and high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
+
+
+def test_more_answers_than_aimed_at_are_thinned() -> None:
+    rng = np.random.default_rng(1)
+    position = np.repeat(np.arange(300), 40)
+    match = rng.random(len(position)) < 0.3
+    answers = WordAnswers(300, position, np.where(match, 0, 1), match, np.arange(len(position)))
+    few = human_surprisal(answers, smoothing=1.0, most=10, rng=rng)
+    # As if 10 people had been asked at each position.
+    asked = rng.binomial(10, 0.3, 20_000)
+    alike = surprisal(asked, 10, (asked > 0).astype(int) + (asked < 10), 1.0)
+    assert few.mean.mean() == pytest.approx(alike.mean(), abs=0.02)
+    assert few.square.mean() - few.mean.mean() ** 2 == pytest.approx(alike.var(), rel=0.1)
+    assert (few.n == 40).all()
+    enough = human_surprisal(answers, smoothing=1.0, most=40, rng=rng)
+    assert np.allclose(enough.mean**2, enough.square)
+
+
+def test_halves_of_answers_and_of_counts_agree() -> None:
+    rng = np.random.default_rng(3)
+    chance = rng.beta(1, 2, 400)
+    position = np.repeat(np.arange(400), 20)
+    match = rng.random(len(position)) < chance[position]
+    answers = WordAnswers(400, position, np.where(match, 0, 1), match, np.arange(len(position)))
+    n, k, distinct = answers.counts()
+    ones = np.ones(400)
+    one = reliability(counting.halves(answers, smoothing=1.0, most=20, rng=rng, splits=20), ones)
+    other = reliability(counting.halves_of_counts(k, n, distinct, smoothing=1.0, most=20, rng=rng, splits=20), ones)
+    assert one is not None and other is not None and abs(one - other) < 0.03 and 0.7 < one < 1
+
+
+def test_a_word_is_the_sum_of_its_tokens_without_the_punctuation_after_it() -> None:
+    text = "A river, deep."
+    tokens = make_tokens([0, 1, 4, 7, 8, 13], [1, 4, 7, 8, 13, 14], [-1.0, -2.0, -0.5, -3.0, -1.5, -0.1])
+    boundary = np.log([0.9, 0.8, 0.1, 0.2, 0.5, 0.05])
+    top = [[(" the", -1.0), ("the", -2.0), (".", -0.2)]] * 6
+    said = Distributions(np.arange(6.0), top, [[]] * 6, boundary)
+    values, likeliest = word_values(text, TextReading(tokens, "t", distributions=said))
+    assert values["surprisal"] == pytest.approx([1.0, 2.5, 1.5])
+    # Less ln P(boundary | context, word), plus ln P(boundary | context).
+    assert values["corrected"] == pytest.approx(
+        [1.0 - np.log(0.8) + np.log(0.9), 2.5 - np.log(0.2) + np.log(0.8), 1.5 - np.log(0.05) + np.log(0.5)]
+    )
+    assert values["entropy"] == pytest.approx([0, 1, 4])
+    assert likeliest[0] == [("the", pytest.approx(np.exp(-1) + np.exp(-2)))]
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "said"),
+    [([0, 2], [2, 7], "parts of two words"), ([0, 3], [3, 5], "of another text")],
+)
+def test_tokens_that_do_not_align_are_refused(starts: list[int], ends: list[int], said: str) -> None:
+    with pytest.raises(PredictorError, match=said):
+        word_values("one two", TextReading(make_tokens(starts, ends, [-1.0, -1.0]), "t"))
+
+
+def test_a_positions_own_answers_do_not_move_its_priority() -> None:
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(50, 3))
+    human = features @ np.array([1.0, 0.5, 0.0]) + 2
+    answered = np.arange(20)
+    changed = human[:20].copy()
+    changed[4] += 3
+    before, after = (predicted_surprisal(features, answered, one) for one in (human[:20], changed))
+    assert after[4] == pytest.approx(before[4]) and not np.allclose(after[30:], before[30:])
+    assert np.corrcoef(before, human)[0, 1] > 0.95
+    n = np.full(20, 25)
+    k = np.round(25 * np.exp(-human[:20])).clip(0, 25).astype(int)
+    unsure = uncertainty(before, answered, k, n, smoothing=1.0, responses=25)
+    assert np.corrcoef(unsure, human)[0, 1] > 0.8  # What is hard to foresee is uncertain.
+    assert gap(np.array([1.0, 2.0]), np.array([3.0, np.nan])).tolist() == [2.0, 0.0]
+    assert drawn_at_least_once(np.array([[0.5, 0.0], [0.5, 0.2]])) == pytest.approx([0.75, 0.2])
+
+
+def test_differences_stand_on_the_positions_of_both_models() -> None:
+    rng = np.random.default_rng(4)
+    human = rng.normal(size=300)
+    other = human + rng.normal(size=300)
+    other[:100] = np.nan
+    positions = Positions(human, human**2, np.ones(300), np.repeat(np.arange(60), 5))
+    single, differences = pnc(positions, {"one": human + rng.normal(size=300), "other": other}, rng=rng, samples=200)
+    assert single["one"].positions == 300 and single["other"].positions == 200
+    assert differences["one", "other"].positions == 200
+    nothing, _none = pnc(positions, {"flat": np.ones(300), "none": np.full(300, np.inf)}, rng=rng, samples=10)
+    assert nothing["flat"].value is None and nothing["none"] == type(nothing["none"])(None, None, 0)
+
+
+def test_intervals_hold_the_truth_in_uniform_and_adaptive_studies() -> None:
+    """The whole law is benchmarks/cloze_laws.py; this one sees gross errors, on fixed seeds."""
+    world = ClozeWorld()
+    small = {"sentences": 120, "drawn": (60, 60), "responses": 8}
+    adaptive = ClozePlan(**small, design=EpsilonGreedy(epsilon=0.4, top_fraction=0.3), priority="uncertainty")  # type: ignore[arg-type]
+    held = []
+    for plan in (ClozePlan(**small), adaptive):  # type: ignore[arg-type]
+        aim, mean = truth(world, plan, rng=np.random.default_rng(1), sentences=4000)
+        for seed in range(20):
+            found = study(world, plan, rng=np.random.default_rng([9, seed]), samples=100)
+            for name, own in found.pnc.items():
+                assert own.interval is not None
+                held.append(own.interval[0] <= aim[name] <= own.interval[1])
+            assert found.mean.interval is not None
+            held.append(found.mean.interval[0] <= mean <= found.mean.interval[1])
+    assert 0.88 <= np.mean(held) < 1
+
+
+# Files
+
+
+NORMS = "sentence,position,word,n,k,distinct\n"
+GOOD = NORMS + "".join(f"s{row},{1 + row % 3},word{row},12,{row % 12},{1 + row % 4}\n" for row in range(40))
+READINGS = "model,sentence,position,surprisal\n" + "".join(
+    f"m,s{row},{1 + row % 3},{1 + (row * 7) % 5}\n" for row in range(40)
+)
+
+
+def wrong(norms: str, readings: str, folder: Path, capsys: Any, *more: str) -> str:
+    (folder / "norms.csv").write_text(norms)
+    (folder / "readings.csv").write_text(readings)
+    with pytest.raises(SystemExit):
+        command("--norms", folder / "norms.csv", "--readings", folder / "readings.csv", *more)
+    return str(capsys.readouterr().err)
+
+
+def test_counts_give_a_ceiling(tmp_path: Path) -> None:
+    (tmp_path / "norms.csv").write_text(GOOD)
+    (tmp_path / "readings.csv").write_text(READINGS)
+    command("--norms", tmp_path / "norms.csv", "--readings", tmp_path / "readings.csv", "--out", tmp_path / "out")
+    own = json.loads((tmp_path / "out" / "cloze.json").read_text())["m"]
+    assert own["positions"] == 40 and 0 < own["ceiling"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("norms", "readings", "more", "said"),
+    [
+        ("sentence,position\ns,1\n", READINGS, (), "header: has no column word"),
+        ("sentence,position,word\ns,1,a\n", READINGS, (), "has neither n and k nor surprisal"),
+        (NORMS + "s,1,two words,12,3,2\n", READINGS, (), "'two words' is not one word"),
+        (NORMS + "s,-1,word,12,3,2\n", READINGS, (), "'-1' is no whole number from 0"),
+        (NORMS + "s,1,word,12,13,2\n", READINGS, (), "'13' is no number of matches: it must be 0 to n, 12"),
+        (NORMS + "s,1,word,12,3,2\ns,1,word,12,3,2\n", READINGS, (), "stands already in line 2"),
+        (NORMS + "One two three,3,word,12,3,2\n", READINGS, (), "3 lies outside the sentence: its words are 0 to 2"),
+        (NORMS + "One two three,1,word,12,3,2\n", READINGS, (), "'word' is not what stands at 1: 'two'"),
+        (GOOD, "model,sentence,position,surprisal\nm,s0,1,-1\n", (), "line 2: surprisal"),
+        (GOOD, "model,sentence,position,surprisal\nm,s0,1,1\nm,s0,1,1\n", (), "already in line 2"),
+        (GOOD, "model,sentence,position,surprisal,word\nm,s0,1,1,other\n", (), "'other' is not the norms' word"),
+        (GOOD, "model,sentence,position,surprisal\nm,zzz,1,1\n", (), "no model has a surprisal"),
+        (GOOD, READINGS, ("--least", "13"), "no position has 13 answers"),
+        (GOOD, READINGS, ("--smoothing", "0"), "--smoothing: 0 is not above 0"),
+        (GOOD.replace("distinct", "gaze"), READINGS, (), "log_frequency: reading times need"),
+    ],
+)
+def test_files_that_cannot_be_are_refused(
+    norms: str, readings: str, more: tuple[str, ...], said: str, tmp_path: Path, capsys: Any
+) -> None:
+    found = wrong(norms, readings, tmp_path, capsys, *more)
+    assert said.replace("line 2: ", "") in found
+
+
+def test_the_command_wants_a_study_or_norms(capsys: Any) -> None:
+    for arguments in ((), ("study", "--norms", "x.csv"), ("--norms", "x.csv")):
+        with pytest.raises(SystemExit):
+            command(*arguments)
+    said = capsys.readouterr().err
+    assert "name a study, or give --norms FILE" in said and "--readings: is missing" in said

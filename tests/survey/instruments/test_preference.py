@@ -1,0 +1,426 @@
+"""Preferences: two replies of language models are shown, and people and judges say which is better."""
+
+import csv
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from survey.contracts import instruments
+from survey.exceptions import FileErrors, HunchError
+from survey.instruments.preference import judging_calls
+from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
+from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
+from survey.instruments.preference.rows import judges_of
+from survey.models import Assignment, ModelAnswer, SnapshotAnswer, Stage, Study
+from survey.services.answers.counting import study_answers
+from survey.services.plans.planning import plan_stage
+from survey.services.results import reports
+from survey.services.results.estimating import estimate
+from survey.services.results.export import files
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting, new_open_person
+from survey.services.sittings.flow import current_step
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
+from tests import cast
+from tests.frontend.pages import arrive
+from tests.predictors.fake_endpoint import chat, refusal, running
+
+pytestmark = pytest.mark.django_db
+
+MODELS = ("owl", "parrot", "raven")
+PREFERENCE: dict[str, Any] = {
+    "slug": "preference",
+    "bank": "prompts",
+    "instrument": {"kind": "preference", "options": {"models": list(MODELS)}},
+    "candidates": {"size": 24},
+    "sitting": {"items": 4},
+    "roles": {"holdout": 0, "controls": 0.5, "control_kinds": ["repeat", "same"]},
+    "stages": [
+        {"sittings": 6},
+        {"sittings": 6, "design": {"kind": "epsilon_greedy", "epsilon": 0.2, "top_fraction": 0.5}},
+    ],
+    "blocks": [
+        {"kind": "consent", "text": "Do you agree?", "version": "1"},
+        {"kind": "practice", "text": "Try.", "examples": [{"prompt": "Say hi.", "reply_1": "Hi.", "reply_2": "No."}]},
+        {"kind": "items"},
+        {"kind": "end", "text": "Thanks."},
+    ],
+}
+
+WITHOUT_PRACTICE = [block for block in PREFERENCE["blocks"] if block["kind"] != "practice"]
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.csv"
+    categories = ("code", "talk")
+    path.write_text(
+        "id,source,text\n" + "".join(f"p{n},{categories[n % 2]},Write thing {n} & <b>more</b>.\n" for n in range(10))
+    )
+    call_command("import_questions", str(path), bank="prompts", format="prompts")
+    rows = [
+        f"{model},p{number},{'<i>' if model == 'owl' else ''}{'xyz'[place] * (10 + 30 * place)} {number}"
+        for place, model in enumerate(MODELS)
+        for number in range(10)
+        if (model, number) != ("raven", 9)
+    ]
+    path = tmp_path / "replies.csv"
+    path.write_text("\n".join(["llm,question_id,response", *rows]) + "\n")
+    call_command("import_replies", str(path), bank="prompts")
+
+
+def opened(study: Study, index: int = 1) -> Stage:
+    stage = Stage.objects.select_related("study__bank").get(study=study, index=index)
+    return lifecycle.open_stage(plan_stage(stage) if stage.state == Stage.State.DRAFT else stage)
+
+
+def play(study: Study) -> None:
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    person = instruments.of_study(study).simulated_person(seed=sitting.pk)
+    while (step := current_step(sitting)).kind != "end":
+        data: dict[str, Any] = {}
+        if step.screen is not None:
+            parts = {name: str(part["value"]) for name, part in step.screen.parts.items()}
+            data = person.answer(screen=step.screen.name, parts=parts)
+        advance(sitting=sitting, step=step.number, data=data)
+        sitting.refresh_from_db()
+
+
+def exported(study: Study, folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def exported_again(study: Study, folder: Path) -> list[dict[str, str]]:
+    files.write_export(study, folder)
+    return exported(study, folder, "judgements.csv")
+
+
+def test_items_are_pairs_of_replies_to_prompts_that_have_both(prompts: None) -> None:
+    study = cast.study(**PREFERENCE)
+    instrument = instruments.of_study(study)
+    questions = instrument.usable(list(study.bank.questions.order_by("position")))
+    assert instrument.universe_size(questions) == 9 * 3 + 1
+
+
+def test_a_bank_of_327_prompts_and_four_models_has_1962_items(db: None) -> None:
+    from survey.instruments.preference.instrument import Preference
+
+    instrument = Preference()
+    instrument.__dict__["replies"] = {number: dict.fromkeys(range(4), 0) for number in range(327)}
+    questions = [type("Prompt", (), {"pk": number})() for number in range(327)]
+    assert len(instrument.universe(questions)) == 1962
+
+
+def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None, tmp_path: Path) -> None:
+    study = cast.study(**PREFERENCE)
+    for index in (1, 2):
+        stage = opened(study, index)
+        for _person in range(6):
+            play(study)
+        jobs.run_inline(lifecycle.close_stage(stage))
+        assert not verify_stage(Stage.objects.select_related("study__bank").get(pk=stage.pk)).differences
+    assert SnapshotAnswer.objects.count() == 48
+    second = Stage.objects.get(study=study, index=2)
+    drawn = [slot for slot in second.slots.select_related("stratum") if slot.role == "sampled"]
+    assert {slot.stratum.name for slot in drawn if slot.stratum is not None} == {"top", "rest"}
+    assert {round(slot.inclusion_probability or 0, 3) for slot in drawn} == {
+        round(slot.stratum.slots / slot.stratum.size, 3) for slot in drawn if slot.stratum is not None
+    }
+
+    # Sides are drawn, and change when an item is asked again.
+    of_slot = {
+        (one.response.assignment.sitting_id, one.response.assignment.slot_id): one
+        for one in ReplyJudgement.objects.select_related("response__assignment__slot")
+    }
+    assert {one.a_first for one in of_slot.values()} == {True, False}
+    repeats = [(key, one) for key, one in of_slot.items() if one.response.assignment.slot.repeat_of_id is not None]
+    assert repeats
+    for (sitting, _slot), again in repeats:
+        assert again.a_first is not of_slot[sitting, again.response.assignment.slot.repeat_of_id].a_first
+
+    # Export
+    folder = tmp_path / "export"
+    files.write_export(study, folder)
+    rows = exported(study, folder, "answers.csv")
+    assert len(rows) == 48
+    assert {(row["role"], row["control_kind"]) for row in rows} == {
+        ("sampled", ""),
+        ("control", "same"),
+        ("repeat", ""),
+    }
+    assert all(row["model_a"] == row["model_b"] for row in rows if row["control_kind"] == "same")
+    for row in rows:
+        if row["place"]:
+            towards_first = 4.5 - int(row["place"])
+            assert float(row["rating_a"]) == (towards_first if row["first"] == "a" else -towards_first)
+    answers = exported(study, folder, "preferences.csv")
+    assert len(answers) == sum(row["place"] != "" and row["role"] == "sampled" for row in rows)
+    assert all(0 < float(row["probability"]) <= 1 for row in answers if row["role"] == "sampled")
+    assert exported(study, folder, "judgements.csv") == []
+    assert "judgements.csv" in (folder / "codebook.md").read_text()
+
+    # Estimates and reports
+    found = estimate(study, by=["pair"]).as_json()
+    assert "pairs of replies to the bank's 10 prompts" in str(found) and "owl : raven" in str(found)
+    out = tmp_path / "report"
+    call_command("preferences", study.slug, "--out", str(out))
+    data = json.loads((out / "preferences.json").read_text())["data"]
+    assert set(data["bradley_terry"]["people"]) == set(MODELS)
+    assert abs(sum(data["bradley_terry"]["people"].values())) < 1e-9
+    assert data["judgements"] == sum(row["role"] == "sampled" and row["place"] != "" for row in rows)
+    assert data["lengths"][0]["what"] == "prompts"
+    assert (out / "ranking.svg").read_text().startswith("<?xml") and (out / "wins.svg").exists()
+    for name in ("preferences_live", "preferences_budget"):
+        given = {"studies": ["3"]} if name == "preferences_budget" else {}
+        assert reports.make(study, name, given).tables
+    with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
+        reports.make(study, "preferences", {"question": ["nice"]})
+
+    # A judge beside the people
+    path = tmp_path / "verdicts.csv"
+    items = {(row["prompt"], row["model_a"], row["model_b"]) for row in answers}
+    lines = [f"{','.join(item)},j,{'a' if number % 3 else 'b'}" for number, item in enumerate(sorted(items))]
+    path.write_text("\n".join(["prompt,model_a,model_b,judge,outcome", *lines]) + "\n")
+    import_judgements(path, study)
+    judged = reports.make(study, "preferences", {}).data["judges"]["j"]
+    assert judged["items"] == len(items) and 0 <= judged["accuracy"] <= 1 and judged["unreadable"] == 0
+    instrument = instruments.of_study(study)
+    rows_of = study_answers(study)
+    found_there = instrument.expectations.of(rows_of, np.ones(len(rows_of)), event="preferred")
+    assert [reader.name for reader in found_there.readers] == ["j"] and len(found_there.items) == len(items)
+    assert set(found_there.value.tolist()) <= {0.0, 1.0} and np.isfinite(found_there.readers[0].chance).all()
+    assert len(exported_again(study, tmp_path / "later")) == len(items)
+
+    # The comparisons of the export, analysed as a file, give the same ranking.
+    path = tmp_path / "comparisons.csv"
+    keep = ("prompt", "category", "model_a", "model_b", "annotator", "rating_a", "first", "probability")
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, keep, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(row for row in answers if row["role"] == "sampled")
+    again = tmp_path / "again"
+    call_command("preferences", "--comparisons", str(path), "--each-answer", "--out", str(again))
+    same = json.loads((again / "preferences.json").read_text())
+    assert same["bradley_terry"]["people"] == pytest.approx(data["bradley_terry"]["people"], abs=1e-6)
+    assert same["side"]["people"] == pytest.approx(data["side"]["people"], abs=1e-6)
+
+
+def test_the_page_shows_two_replies_as_text_and_names_nobody(
+    prompts: None, client: Client, django_assert_max_num_queries: Any
+) -> None:
+    study = cast.study(**{**PREFERENCE, "blocks": WITHOUT_PRACTICE})
+    opened(study)
+    page = arrive(client, slug="preference")
+    begun = Assignment.objects.get(sitting__stage__study=study, position=1)
+    comparison = ReplyComparison.objects.select_related("a", "b").get(item=begun.slot.item_id)
+    assert {page.parts["reply_1"], page.parts["reply_2"]} == {comparison.a.response, comparison.b.response}
+    with django_assert_max_num_queries(8):  # As many as a page of the belief update may take.
+        answer = client.get("/s/preference/sitting")
+    html = answer.content.decode()
+    everything = html + str(answer.headers) + answer.wsgi_request.get_full_path() + str(client.cookies)
+    assert not any(model in everything for model in MODELS)
+    assert "<i>" not in html and "&amp; more" in html
+    assert html.count('type="radio"') == 16 and 'value="8"' in html and html.count("<legend>") == 2
+    token = client.cookies["hunch_sitting"].value
+    by_api = client.get("/api/v1/sittings/current/", headers={"X-Sitting-Token": token})
+    assert not any(model in by_api.content.decode() + str(by_api.headers) for model in MODELS)
+    refused = client.post("/s/preference/sitting", {**page.hidden, "helpful": "9"}, follow=True)
+    assert refused.content.decode().count("Choose one of the eight places") >= 2
+    assert not ReplyJudgement.objects.exists()
+    client.post("/s/preference/sitting", {**page.hidden, "cannot_judge": "on"})
+    judgement = ReplyJudgement.objects.get()
+    assert judgement.cannot_judge and judgement.place is None and judgement.places == {}
+
+
+def test_a_long_reply_is_cut_with_a_mark_that_people_see(prompts: None, client: Client) -> None:
+    options = {"models": ["owl", "raven"], "max_reply_characters": 30, "long_replies": "cut"}
+    study = cast.study(
+        **{
+            **PREFERENCE,
+            "instrument": {"kind": "preference", "options": options},
+            "roles": {"holdout": 0},
+            "blocks": [PREFERENCE["blocks"][0], *PREFERENCE["blocks"][2:]],
+            "stages": [{"sittings": 2}],
+        }
+    )
+    opened(study)
+    arrive(client, slug="preference")
+    html = client.get("/s/preference/sitting").content.decode()
+    assert "z […]" in html and html.count("This reply was longer. It is cut here.") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"models": ["owl"]}, "instrument.options.models: "),
+        ({"models": ["owl", "owl"]}, "owl stands there twice: name each once"),
+        ({"models": ["owl", "eagle"]}, "eagle has no reply to the prompts of prompts"),
+        ({"models": ["owl", "raven"], "reason": 2}, 'write "none", or a share above 0 and up to 1'),
+        ({"models": ["owl", "raven"], "questions": ["reason"]}, "'reason': a question is a word such as helpful"),
+        (
+            {"models": ["owl", "raven"], "max_reply_characters": 60},
+            "9 replies have more than 60 characters (p0 by",
+        ),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], said: str, prompts: None) -> None:
+    with pytest.raises(FileErrors) as refused:
+        cast.study(**{**PREFERENCE, "instrument": {"kind": "preference", "options": options}})
+    assert said in str(refused.value)
+
+
+def test_who_creates_a_study_learns_what_is_left_out_and_which_replies_name_their_model(prompts: None) -> None:
+    ModelAnswer.objects.filter(question__external_id="p1", language_model__name="owl").update(response="I am Owl.")
+    ModelAnswer.objects.filter(question__external_id="p2", language_model__name="owl").update(response="")
+    instrument = instruments.of_study(cast.study(**PREFERENCE))
+    told = "\n".join(str(note) for note in instrument.remarks())
+    assert "raven has no reply to 1 of 10 prompts; these are left out for it" in told
+    assert "owl has no reply to 1 of 10 prompts, 1 of them empty" in told
+    assert "1 replies of owl name it (p1)" in told
+
+
+# Judges
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("7", 7),
+        ("Number: 3\nbecause", 3),
+        ("9", None),
+        ("10 of 10, or 5", None),
+        ("", None),
+        ("4.5", None),
+        ("0", None),
+    ],
+)
+def test_the_first_number_is_the_score_if_it_is_a_whole_one_from_1_to_8(reply: str, score: int | None) -> None:
+    assert judging_calls.score_of(reply) == score
+
+
+def test_probabilities_of_the_eight_numbers_give_a_mean_and_a_chance() -> None:
+    tokens = [("1", float(np.log(0.25))), (" 8", float(np.log(0.25))), ("the", float(np.log(0.5)))]
+    assert judging_calls.by_probabilities(tokens) == pytest.approx((4.5, 0.5))
+    assert judging_calls.by_probabilities([("no", -0.1)]) is None
+
+
+def test_braces_in_a_reply_stay_as_they_are() -> None:
+    template = judging_calls.TEMPLATES["score_first"]
+    (text,) = judging_calls.calls_for(template, question="helpful", prompt="{reply_2}", first="{x}", second="B")
+    assert "{reply_2}" in text and "{x}" in text and text.endswith("Number:")
+
+
+@pytest.fixture
+def study(prompts: None) -> Study:
+    return cast.study(**PREFERENCE)
+
+
+def longer_first(seen: Any) -> Any:
+    """A judge that likes the longer reply, whichever stands first."""
+    text = seen.body["messages"][0]["content"]
+    one, two = text.split("Reply 1:\n")[1].split("\n\nReply 2:\n")
+    return chat(
+        "2 it is" if len(one) > len(two.split("\n\nNumber")[0]) else "7", prompt_tokens=100, completion_tokens=1
+    )
+
+
+def test_a_judge_sits_the_items_in_both_orders_and_goes_on_where_it_was(study: Study, monkeypatch: Any) -> None:
+    prices = {"price_in": Decimal(1000), "price_out": Decimal(0)}
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = longer_first
+        first = judge_replies(JudgeRun(study, "m", concurrency=1, cost_cap=Decimal("0.5"), **prices))
+        assert "the cost cap of 0.5 is reached" in first.stopped and first.cost == Decimal("0.5")
+        assert JudgeVerdict.objects.count() == 5
+        rest = judge_replies(JudgeRun(study, "m", **prices))
+        assert (rest.known, rest.stored, rest.wanted) == (5, 51, 56)
+        asked = len(fake.seen)
+        assert judge_replies(JudgeRun(study, "m")).stored == 0 and len(fake.seen) == asked
+        assert all(one.body["temperature"] == 0 for one in fake.seen)
+        assert not any(model in str(one.body) for one in fake.seen for model in MODELS)
+        with pytest.raises(HunchError, match="asked with other words, another model or another question"):
+            judge_replies(JudgeRun(study, "other", name="m"))
+    for verdict in JudgeVerdict.objects.select_related("a", "b"):
+        assert verdict.towards_a == (2.5 if len(verdict.a.response) > len(verdict.b.response) else -2.5)
+    judged = judges_of(study.bank_id, MODELS, [f"p{n}" for n in range(10)], ["code"] * 10)["m"]
+    assert set(judged.outcome.tolist()) == {-1}  # A is named first in the study file, and its replies are shorter.
+    assert sorted(judged.first.tolist()) == [-1] * 28 + [1] * 28
+
+
+def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study, monkeypatch: Any) -> None:
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = chat("Both are fine.")
+        found = judge_replies(JudgeRun(study, "m", orders="ab", limit=3))
+        assert (found.stored, found.unreadable) == (3, 3)
+        fake.answer = chat("8", top=[{"8": float(np.log(0.75)), "1": float(np.log(0.25))}])
+        judge_replies(JudgeRun(study, "m", name="by chances", orders="ba", limit=2, logprobs=True))
+        fake.answer = chat("6")
+        judge_replies(JudgeRun(study, "m", name="alone", template="alone", limit=2))
+    assert set(JudgeVerdict.objects.filter(judge__name="m").values_list("towards_a", "first")) == {(None, "a")}
+    stated = JudgeVerdict.objects.filter(judge__name="by chances")
+    assert [(one.chance_a, one.towards_a, one.first) for one in stated] == [
+        (pytest.approx(0.75), pytest.approx(1.75), "b")
+    ] * 2
+    alone = JudgeVerdict.objects.filter(judge__name="alone").values_list("towards_a", "first", "reply")
+    assert set(alone) == {(0.0, "", "6\n6")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"template": "best"}, "--template: 'best' is none of score_first"),
+        ({"orders": "all"}, "--orders: 'all' is none of both, ab, ba"),
+        ({"question": "nice"}, "--question: 'nice' is none of helpful, truthful"),
+        ({"cost_cap": Decimal(1)}, "--cost-cap: needs --price-in"),
+        ({"limit": 0}, "--items: 0 is not 1 or more"),
+    ],
+)
+def test_a_run_that_cannot_be_made_is_refused(changes: dict[str, Any], said: str, study: Study) -> None:
+    with pytest.raises(HunchError, match=said):
+        judge_replies(JudgeRun(study, "m", **changes))
+
+
+def test_a_server_that_refuses_everything_ends_the_run_and_keeps_what_came(study: Study, monkeypatch: Any) -> None:
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.script = [chat("3"), chat("3")]
+        fake.answer = refusal(400, "too long")
+        with pytest.raises(HunchError, match="5 items in a row were refused"):
+            judge_replies(JudgeRun(study, "m", concurrency=1))
+    assert JudgeVerdict.objects.count() == 2
+
+
+def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "judgements.csv"
+    head = "prompt,model_a,model_b,judge,outcome,rating_a,first\n"
+    path.write_text(
+        head
+        + "p0,owl,eagle,j,a,,\np9,owl,raven,j,b,,\np0,owl,raven,j,,4,\np0,owl,raven,j,better,,\np1,owl,owl,j,a,,x\n"
+    )
+    with pytest.raises(FileErrors) as refused:
+        import_judgements(path, study)
+    told = str(refused.value)
+    assert "2: model_b: 'eagle' is none of the study's models: the pair is unknown" in told
+    assert "3: model_b: 'raven' has no reply to this prompt: the pair is unknown" in told
+    assert "4: rating_a: is '4': a number from -3.5 to 3.5" in told and "5: outcome: is 'better'" in told
+    assert "6: first: is 'x'" in told and not JudgeVerdict.objects.exists()
+    path.write_text(head + "p0,raven,owl,j,,2.5,a\np0,owl,parrot,j,unreadable,,\n")
+    call_command("import_judgements", str(path), study=study.slug)
+    assert import_judgements(path, study) == {"j": 0}
+    judged = judges_of(study.bank_id, MODELS, ["p0"], ["code"])["j"]
+    assert sorted(zip(judged.value.tolist(), judged.first.tolist(), judged.outcome.tolist(), strict=True)) == [
+        (-2.5, -1, -1),
+        (0.0, 0, 2),
+    ]
+    path.write_text(head + "p0,raven,owl,j,,1.5,a\n")
+    with pytest.raises(HunchError, match="j: a verdict differs"):
+        import_judgements(path, study)

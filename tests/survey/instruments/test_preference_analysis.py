@@ -1,0 +1,278 @@
+"""The analysis of preferences on PandaLM's public judgements, and its laws. The data are read by path."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from bandit import EpsilonGreedy, Uniform
+from survey.instruments.preference.analysis import bradley_terry, judging
+from survey.instruments.preference.analysis.agreement import of_people
+from survey.instruments.preference.analysis.analysing import AnalysisSettings, Material, analyse
+from survey.instruments.preference.analysis.elo import elo
+from survey.instruments.preference.analysis.errors import covariance, figure
+from survey.instruments.preference.analysis.information import information
+from survey.instruments.preference.analysis.judgements import Judgements
+from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
+
+PANDALM = Path("/work/shared/data/human/pandalm")
+WORDS = {1: "a", 2: "b", 0: "tie"}
+
+
+@pytest.fixture(scope="module")
+def pandalm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    if not PANDALM.is_dir():
+        pytest.skip(f"{PANDALM} is not here")
+    rows = json.loads((PANDALM / "testset-v1.json").read_text())
+    judged = json.loads((PANDALM / "gpt-3.5-turbo-testset-v1.json").read_text())
+    verdicts = {row["idx"]: {"1": "a", "2": "b", "Tie": "tie"}.get(row["gpt_result"], "unreadable") for row in judged}
+    folder = tmp_path_factory.mktemp("pandalm")
+    comparisons, judgements = folder / "comparisons.csv", folder / "judgements.csv"
+    with comparisons.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["prompt", "category", "model_a", "model_b", "annotator", "outcome", "first"])
+        for row in rows:
+            for number in (1, 2, 3):
+                said = WORDS[row[f"annotator{number}"]]
+                writer.writerow([row["idx"], row["motivation_app"], *row["cmp_key"].split("_"), number, said, ""])
+    with judgements.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["prompt", "model_a", "model_b", "judge", "outcome"])
+        writer.writerows([row["idx"], *row["cmp_key"].split("_"), "gpt-3.5", verdicts[row["idx"]]] for row in rows)
+    return {"comparisons": comparisons, "judgements": judgements}
+
+
+def test_the_public_comparisons_give_the_figures_of_the_specification(pandalm: dict[str, Path], tmp_path: Path) -> None:
+    call_command(
+        *("preferences", "--comparisons", str(pandalm["comparisons"]), "--judgements", str(pandalm["judgements"])),
+        *("--ridge", "0", "--no-side", "--out", str(tmp_path)),
+    )
+    found = json.loads((tmp_path / "preferences.json").read_text())
+    assert found["majority"] == {"a": 422, "b": 472, "tie": 105}
+    assert found["agreement"]["kappas"] == pytest.approx([0.852, 0.879, 0.862], abs=5e-4)
+    judge = found["judges"]["gpt-3.5"]
+    assert judge["accuracy"] == pytest.approx(0.698, abs=5e-4)
+    assert judge["kappa"] == pytest.approx(0.476, abs=5e-4)
+    assert judge["pearson"] == pytest.approx(0.585, abs=5e-4)
+    assert (judge["unreadable"], judge["verdicts"], judge["items"]) == (25, 999, 999)
+    strengths = {"llama-7b": 0.724, "pythia-6.9b": 0.074, "bloom-7b": -0.018, "opt-7b": -0.243}
+    strengths["cerebras-gpt-6.7B"] = -0.537
+    assert found["bradley_terry"]["people"] == pytest.approx(strengths, abs=5e-4)
+    assert sum(found["bradley_terry"]["gpt-3.5"].values()) == pytest.approx(0, abs=1e-9)
+    low, value, high = (found["intervals"]["judges"]["gpt-3.5"]["accuracy"][end] for end in ("low", "value", "high"))
+    assert low < value < high
+
+
+def test_pearson_depends_on_which_model_is_called_a_and_the_uncentred_correlation_does_not(
+    pandalm: dict[str, Path], tmp_path: Path
+) -> None:
+    said: dict[str, list[str]] = {}
+    with pandalm["comparisons"].open(newline="") as file:
+        for row in csv.DictReader(file):
+            said.setdefault(row["prompt"], []).append(row["outcome"])
+    second = {prompt for prompt, outcomes in said.items() if outcomes.count("b") >= 2}
+    turned = {}
+    for name, path in pandalm.items():
+        turned[name] = tmp_path / path.name
+        with path.open(newline="") as file, turned[name].open("w", newline="") as out:
+            rows = list(csv.DictReader(file))
+            writer = csv.DictWriter(out, list(rows[0]))
+            writer.writeheader()
+            for row in rows:
+                if row["prompt"] in second:
+                    row["model_a"], row["model_b"] = row["model_b"], row["model_a"]
+                    row["outcome"] = {"a": "b", "b": "a"}.get(row["outcome"], row["outcome"])
+                writer.writerow(row)
+    call_command(
+        *("preferences", "--comparisons", str(turned["comparisons"]), "--judgements", str(turned["judgements"])),
+        *("--out", str(tmp_path)),
+    )
+    judge = json.loads((tmp_path / "preferences.json").read_text())["judges"]["gpt-3.5"]
+    assert judge["pearson"] == pytest.approx(0.238, abs=5e-4)
+    assert judge["uncentred"] == pytest.approx(0.5849, abs=5e-5)
+
+
+# Laws
+
+
+def study(seed: int = 0, *, models: int = 4, adaptive: bool = False) -> Judgements:
+    world = PreferenceWorld(theta=spaced(models, 2.0), gamma=0.4, prompts=60)
+    stages = [StagePlan(Uniform(), 30, models), StagePlan(EpsilonGreedy(0.2, 0.5), 12, 6)]
+    return simulate(world, stages if adaptive else stages[:1], rng=np.random.default_rng(seed))
+
+
+def test_changed_sides_change_the_sign_of_gamma_and_nothing_else() -> None:
+    judged = study(adaptive=True)
+    one, other = bradley_terry.fit(judged), bradley_terry.fit(replace(judged, first=-judged.first))
+    assert other.gamma == pytest.approx(-(one.gamma or 0), abs=1e-9) and one.gamma
+    assert other.theta == pytest.approx(one.theta, abs=1e-9)
+
+
+def test_filing_every_comparison_twice_changes_no_strength_and_no_interval() -> None:
+    judged = study()
+    columns = ("prompt", "a", "b", "category", "person", "outcome", "value", "first", "probability", "chance")
+    twice = replace(judged, **{name: np.tile(getattr(judged, name), 2) for name in columns})
+    one, other = bradley_terry.fit(judged, ridge=0), bradley_terry.fit(twice, ridge=0)
+    assert other.theta == pytest.approx(one.theta, abs=1e-8)
+    assert other.covariance == pytest.approx(one.covariance, rel=1e-6, abs=1e-10)
+
+
+def test_which_reply_is_called_a_changes_nothing() -> None:
+    judged = study()
+    turned = replace(judged, a=judged.b, b=judged.a, outcome=-judged.outcome, value=-judged.value, first=-judged.first)
+    assert bradley_terry.fit(turned).theta == pytest.approx(bradley_terry.fit(judged).theta, abs=1e-9)
+
+
+def test_a_model_that_never_lost_stays_finite_by_the_ridge_and_is_refused_without_it() -> None:
+    judged = study()
+    best = np.where(judged.a == 0, 1, judged.outcome)
+    judged = replace(judged, outcome=best)
+    found = bradley_terry.fit(judged)
+    assert np.isfinite(found.theta).all() and found.unbeaten == ("model 1",)
+    with pytest.raises(bradley_terry.NoRanking, match="model 1: never lost or never won"):
+        bradley_terry.fit(judged, ridge=0)
+
+
+def test_models_that_were_never_compared_are_refused_together() -> None:
+    judged = study()
+    apart = judged.where((judged.a < 2) == (judged.b < 2))
+    with pytest.raises(bradley_terry.NoRanking, match=r"model 3, model 4: never compared with model 1"):
+        bradley_terry.fit(apart)
+
+
+def test_adaptive_studies_with_known_strengths_are_covered() -> None:
+    """60 studies with fixed seeds; benchmarks/preference_laws.py has 2,000 of each design."""
+    world = PreferenceWorld(theta=spaced(4, 2.0), gamma=0.4, prompts=60)
+    stages = [StagePlan(Uniform(), 15, 8), StagePlan(EpsilonGreedy(0.2, 0.5), 15, 8)]
+    inside, n = 0, 0
+    for seed in range(60):
+        found = bradley_terry.fit(simulate(world, stages, rng=np.random.default_rng([7, seed])))
+        gaps = [(found.difference(one, one + 1), world.theta[one] - world.theta[one + 1]) for one in range(3)]
+        for gap, truth in [*gaps, (found.side, world.gamma)]:
+            inside += (gap.low or 0) <= truth <= (gap.high or 0)
+            n += 1
+    assert 0.90 <= inside / n <= 0.98
+
+
+def test_the_population_of_a_world_without_differences_is_its_own_truth() -> None:
+    world = PreferenceWorld(theta=spaced(5, 3.0), gamma=-0.2, prompts=9)
+    theta, gamma = population(world)
+    assert theta == pytest.approx(world.theta, abs=1e-9) and gamma == pytest.approx(-0.2, abs=1e-9)
+    wider = population(replace(world, prompt_sd=1.0))[0]
+    assert 0 < wider[0] < world.theta[0]
+
+
+def test_a_judge_of_noise_leaves_the_assisted_win_rate_unbiased_and_saves_nothing() -> None:
+    rng = np.random.default_rng(5)
+    truth = 1 / (1 + np.exp(-2.0))
+    errors, saved = [], []
+    for seed in range(60):
+        judged = simulate(
+            PreferenceWorld(theta=np.array([1.0, -1.0]), gamma=0.0, prompts=400),
+            [StagePlan(Uniform(), 20, 5)],
+            rng=np.random.default_rng([11, seed]),
+        )
+        chances = rng.random(400)
+        keys = {int((prompt * 2 + 0) * 2 + 1): float(chances[prompt]) for prompt in range(400)}
+        (found,) = judging.assisted(judged, keys, universe={(0, 1): chances})
+        errors.append(found.assisted.value - truth)
+        saved.append(found.saved or 0)
+    assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(len(errors))
+    assert np.mean(saved) < 0
+
+
+def test_information_is_greatest_where_least_is_known() -> None:
+    theta, spread = np.zeros(3), np.diag([0.1, 0.1, 2.0])
+    found = information(theta, spread, np.array([0, 0]), np.array([1, 2]))
+    assert found[1] > found[0] == pytest.approx(0.5 * np.log1p(0.25 * 0.2))
+
+
+def test_elo_is_a_mean_over_orders_that_keeps_the_sum() -> None:
+    found = elo(study(), rng=np.random.default_rng(1))
+    assert found.orders == 500 and found.rating.mean() == pytest.approx(1000)
+    assert list(np.argsort(-found.rating)) == [0, 1, 2, 3] and (found.deviation > 0).all()
+
+
+def test_two_way_errors_of_rows_without_people_are_those_of_prompts() -> None:
+    rng = np.random.default_rng(2)
+    influence, prompt = rng.normal(size=(200, 1)), np.arange(200) // 4
+    clusters = influence.reshape(50, 4).sum(axis=1)
+    expected = (clusters**2).sum() * 50 / 49
+    assert covariance(influence, person=np.arange(200), prompt=prompt)[0, 0] == pytest.approx(expected)
+
+
+def test_an_interval_of_a_share_stays_between_0_and_1() -> None:
+    found = figure(0.97, 0.02**2, 12, scale="share")
+    assert 0.8 < (found.low or 0) < 0.97 < (found.high or 0) < 1
+    assert figure(0.5, 0.1, 1).low is None
+
+
+def test_people_who_differ_from_item_to_item_have_one_pooled_kappa() -> None:
+    judged = simulate(
+        PreferenceWorld(theta=spaced(3, 3.0), gamma=0.0, prompts=40),
+        [StagePlan(Uniform(), 30, 8, responses_per_item=3)],
+        rng=np.random.default_rng(3),
+    )
+    found = of_people(judged, rng=np.random.default_rng(0))
+    assert found.pooled and found.kappas[0].n == 240 and found.alpha is not None
+    assert found.alpha == pytest.approx(found.kappas[0].kappa.value or 0, abs=0.02)
+
+
+def test_every_printed_figure_is_in_the_json_and_none_is_infinite(tmp_path: Path) -> None:
+    judged = study(models=3)
+    judge = replace(judged, person=np.arange(judged.n), chance=np.where(judged.outcome > 0, 1.0, 0.2))
+    found = analyse(
+        Material(people=judged, judges={"j": judge}), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0)
+    )
+    from survey.instruments.preference.reports.tables import as_json, findings
+
+    json.dumps(as_json(found), allow_nan=False)
+    shown = findings(found, title="t")
+    assert {table.name for table in shown.tables} >= {"ranking", "sides", "wins", "judges", "reliability", "assisted"}
+    for picture in shown.pictures:
+        picture.draw(tmp_path / "one.svg")
+        assert not re.search(r"\bnan\b", (tmp_path / "one.svg").read_text())
+
+
+# Files
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit):
+        call_command("preferences", *arguments)
+    return capsys.readouterr().err
+
+
+def test_problems_of_both_files_are_named_with_their_lines(tmp_path: Path, capsys: Any) -> None:
+    comparisons, judgements = tmp_path / "c.csv", tmp_path / "j.csv"
+    comparisons.write_text(
+        "prompt,model_a,model_b,annotator,outcome,rating_a,first\np,x,y,1,better,,\np,x,x,1,a,,\np,x,y,2,,9,z\n"
+    )
+    told = refused(capsys, "--comparisons", str(comparisons))
+    assert "2: outcome: is 'better': write a, b or tie, or a rating in rating_a" in told
+    assert "3: model_b: is 'x', as model_a" in told and "4: rating_a: is '9'" in told and "4: first: is 'z'" in told
+    comparisons.write_text("prompt,model_a,model_b,annotator,outcome\np,x,y,1,a\nq,y,x,1,b\n")
+    judgements.write_text("prompt,model_a,model_b,judge,outcome\nr,x,y,j,a\np,x,w,j,a\n")
+    told = refused(capsys, "--comparisons", str(comparisons), "--judgements", str(judgements))
+    assert "2: prompt: the prompt 'r' of this judgement stands in no comparison" in told
+    assert "3: prompt: the model 'w' of this judgement stands in no comparison" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give a study's SLUG or --comparisons FILE"),
+        (["s", "--comparisons", "f"], "not both"),
+        (["--comparisons", "f", "--ridge", "-1"], "--ridge: '-1' is not a number from 0"),
+        (["--comparisons", "f", "--tie", "5"], "--tie: '5' is neither"),
+        (["--comparisons", "f", "--question", "x"], "question: only with a study"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments: list[str], said: str, capsys: Any) -> None:
+    assert said in refused(capsys, *arguments)
