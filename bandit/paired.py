@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, EstimateSample, estimate_of
+from bandit.estimate import ROUNDING, Estimate, EstimateSample, estimate_of
 
 
 def paired_change(
@@ -68,10 +68,11 @@ def paired_change(
         used.append(weight[inside] / weight[inside].mean())
     people = both.size
     variance = float(people / (people - 1) * np.dot(totals, totals)) if people > 1 else math.nan
+    value = means[1] - means[0]
+    if abs(value) <= ROUNDING * max(1.0, *map(abs, means)):
+        value = 0.0  # Only the rounding of floats.
     sample = EstimateSample.of(np.concatenate(used), n_clusters=people)
-    return estimate_of(
-        sample, value=means[1] - means[0], variance=variance, degrees_of_freedom=float(max(people - 1, 1))
-    )
+    return estimate_of(sample, value=value, variance=variance, degrees_of_freedom=float(max(people - 1, 1)))
 
 
 def _occasion(

@@ -86,12 +86,12 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
             for line in report.majorities
         ],
         "about_the_auc": [*beside.about_the_auc(report.noise)],
+        "wave_sentences": [*dict.fromkeys(f"{line.label.capitalize()}: {line.sentence}" for line in report.waves)],
         "waves": [
             (
                 line,
                 "–" if line.estimate is None else _number(line.estimate.value, line.unit),
                 "–" if line.estimate is None else _interval(line.estimate, line.unit),
-                line.sentence,
             )
             for line in report.waves
         ],
