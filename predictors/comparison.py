@@ -21,6 +21,7 @@ from predictors.evaluation import (
     calibration,
     count_log_likelihood,
     evaluate_with_intervals,
+    negative_log_likelihood,
     paired_difference,
     parts_by_outcome,
     rank_curve,
@@ -196,6 +197,66 @@ def cross_validate(
     return Predictions(name, found, perf_counter() - started)
 
 
+def nested_cross_validate(
+    rows: Sequence[tuple[Contender, NDArray[np.bool_]]],
+    *,
+    seed: int,
+    table: PairTable,
+    folds: Sequence[Fold],
+    inner: int,
+    validated: NDArray[np.bool_],
+) -> tuple[Predictions, list[str]]:
+    """Predict each row that a fold tests by the contender that does best inside the fold's training rows.
+
+    In each fold the contenders are cross-validated in `inner` folds of the fold's training rows, those of them that
+    `validated` marks; the one with the lowest negative log-likelihood (the first of equals) is fitted on the training
+    rows and predicts the test rows. So the choice has seen no test row, and the figures are those of choosing and
+    fitting together (Varma and Simon 2006).
+
+    Args:
+        rows: contenders, each with the rows of the table that it may learn from, bool (n,).
+        validated: bool (n,), the rows that contenders are chosen by, of all that a fold may learn from.
+
+    Returns:
+        Predictions, NaN where no fold tests a row, and the name of the contender chosen in each fold that tests some.
+
+    Raises:
+        ValueError: there are no contenders. PredictorError: as `cross_validate`.
+    """
+    if not rows:
+        raise ValueError("rows: there are none to choose from.")
+    started = perf_counter()
+    found = np.full(len(table), np.nan)
+    names = []
+    for number, fold in enumerate(folds):
+        if not len(fold.test):
+            continue
+        judged = fold.train[validated[fold.train]]
+        rng = np.random.default_rng([seed, number])
+        parts = split(
+            [table.pairs[row] for row in judged.tolist()],
+            None if table.respondents is None else [table.respondents[row] for row in judged.tolist()],
+            folds=inner,
+            rng=rng,
+        )
+        losses = []
+        for contender, usable in rows:
+            within = [_within(fold.train[usable[fold.train]], judged, part, table) for part in parts]
+            guessed = cross_validate(
+                contender.predictor, contender.params, seed=seed, table=table, folds=within
+            ).probabilities[judged]
+            told = np.isfinite(guessed)
+            losses.append(
+                negative_log_likelihood(table.labels[judged][told], guessed[told], table.weights[judged][told])
+            )
+        best, usable = rows[int(np.argmin([np.inf if loss is None else loss for loss in losses]))]
+        chosen = Fold(train=fold.train[usable[fold.train]], test=fold.test, dropped=fold.dropped)
+        made = cross_validate(best.predictor, best.params, seed=seed, table=table, folds=[chosen])
+        found[fold.test] = made.probabilities[fold.test]
+        names.append(best.name)
+    return Predictions("nested", found, perf_counter() - started), names
+
+
 def compare(
     test: PairTable,
     predictions: Iterable[Predictions],
@@ -268,6 +329,17 @@ def compare(
             for name, column in columns.items()
         }
     return found
+
+
+def _within(usable: NDArray[np.int64], judged: NDArray[np.int64], part: Fold, table: PairTable) -> Fold:
+    """A fold of the rows `judged` as a fold of the table: it learns from the usable rows that share no pair or person
+    with what it tests."""
+    test = judged[part.test]
+    barred = np.isin(usable, judged[np.setdiff1d(np.arange(len(judged)), part.train)])
+    if table.respondents is not None:
+        barred |= np.isin(np.array(table.respondents)[usable], np.array(table.respondents)[test])
+    barred |= shares_group([table.pairs[row] for row in usable.tolist()], [table.pairs[row] for row in test.tolist()])
+    return Fold(train=usable[~barred], test=test, dropped=part.dropped)
 
 
 def _majority_calibrator(

@@ -230,3 +230,84 @@ def test_settings_that_are_given_stay_beside_the_papers():
 def test_there_must_be_something_to_compare(test_rows):
     with pytest.raises(ValueError, match="there are none"):
         compare(test_rows, [], train=None, seed=0)
+
+
+def nested(table: PairTable, rows, *, inner: int = 3, validated=None):
+    everything = np.ones(len(table), dtype=bool)
+    given = [(comparison.Contender(name, name, {}), everything if usable is None else usable) for name, usable in rows]
+    folds = comparison.split(table.pairs, table.respondents, folds=4, rng=np.random.default_rng(3))
+    made, names = comparison.nested_cross_validate(
+        given,
+        seed=1,
+        table=table,
+        folds=folds,
+        inner=inner,
+        validated=everything if validated is None else validated,
+    )
+    return folds, made.probabilities, names
+
+
+def test_nested_cross_validation_chooses_inside_each_fold_and_predicts_as_the_chosen_one_does():
+    table = some_table(120, seed=2)  # Its labels follow whether both questions are of one task.
+    folds, found, names = nested(table, [("previous_correct", None), ("same_task", None)])
+    assert names == ["same_task"] * 4
+    plain = comparison.cross_validate("same_task", {}, seed=1, table=table, folds=folds)
+    assert found == pytest.approx(plain.probabilities)
+
+
+def test_a_nested_choice_does_not_see_the_labels_that_it_is_measured_by():
+    table = some_table(80, seed=4)
+    folds, found, names = nested(table, [("previous_correct", None), ("same_task", None)])
+    tested = folds[2].test
+    turned = table.labels.copy()
+    turned[tested] = 1 - turned[tested]
+    _, other, others = nested(table_of(table.pairs, turned), [("previous_correct", None), ("same_task", None)])
+    assert others[2] == names[2]
+    assert (other[tested] == found[tested]).all()
+    elsewhere = np.concatenate([fold.test for number, fold in enumerate(folds) if number != 2])
+    assert (other[elsewhere] != found[elsewhere]).any()
+
+
+def test_a_nested_choice_is_made_by_validated_rows_and_learns_from_usable_ones():
+    """Half of the rows teach the opposite of the others: who may not learn from them is chosen."""
+    table = some_table(480, seed=5)
+    own = np.arange(480) < 240
+    same = np.array([pair.evidence_task == pair.target_task for pair in table.pairs])
+    # Every fourth of each kind says the opposite, so that no few rows are told apart without a doubt.
+    number = np.where(same, np.cumsum(same), np.cumsum(~same))
+    table = table_of(table.pairs, same ^ ~own ^ (number % 4 == 0))
+    given = [("same_task", np.ones(480, dtype=bool)), ("same_task", own)]
+    folds = comparison.split(table.pairs[:240], None, folds=4, rng=np.random.default_rng(0))
+    helped = [comparison.Fold(np.append(fold.train, np.arange(240, 480)), fold.test, 0) for fold in folds]
+    made, names = comparison.nested_cross_validate(
+        [(comparison.Contender(name, one, {}), rows) for name, (one, rows) in zip(("all", "own"), given, strict=True)],
+        seed=0,
+        table=table,
+        folds=helped,
+        inner=3,
+        validated=own,
+    )
+    assert names == ["own"] * 4
+    assert np.isfinite(made.probabilities[:240]).all()
+    assert np.isnan(made.probabilities[240:]).all()
+
+
+def test_nested_parts_share_neither_pairs_nor_people():
+    pairs = [pair for pair in some_table(24, seed=6).pairs for _ in range(2)]
+    people = [f"p{number % 12}" for number in range(48)]
+    table = table_of(pairs, np.arange(48) % 3 == 0, respondents=people)
+    judged = np.arange(40)
+    parts = comparison.split(pairs[:40], people[:40], folds=2, rng=np.random.default_rng(0))
+    for part in parts:
+        inside = comparison._within(np.arange(48), judged, part, table)
+        assert len(inside.train)
+        assert not comparison.shares_group(
+            [pairs[row] for row in inside.train], [pairs[row] for row in inside.test]
+        ).any()
+        assert not {people[row] for row in inside.train} & {people[row] for row in inside.test}
+        assert set(inside.train) - set(judged)
+
+
+def test_nested_cross_validation_needs_contenders():
+    with pytest.raises(ValueError, match="rows"):
+        nested(some_table(20), [])

@@ -301,6 +301,48 @@ def test_the_kernel_counts_the_parts_that_made_the_values():
     assert by_task[3, 0] > 0.8
 
 
+def test_a_fold_is_predicted_without_its_labels_and_the_kernel_chosen_without_any_of_people(params):
+    """What the hybrid chooses it chooses inside `fit`, so that every cross-validation of it is a nested one."""
+    from predictors.splits import cross_predict, split
+    from tests.predictors.test_comparison import table_of
+
+    people, taught = some_pairs(40, seed=20), both_outcomes(30, seed=21)
+    answers, soft = learnable_labels(people), sigmoid(0.5 * truth(taught))
+    folds = split(people + taught, None, folds=4, rng=np.random.default_rng(1))[:1]
+    tested = folds[0].test
+    predictions, shares = [], []
+    for turned in (tested, np.setdiff1d(np.arange(40), tested)):
+        for labels in (answers, np.where(np.isin(np.arange(40), turned), 1 - answers, answers)):
+            table = table_of(people + taught, np.append(labels, soft))
+            fitted = []
+
+            def create(fitted=fitted):
+                fitted.append(hybrid(params))
+                return fitted[-1]
+
+            predictions.append(cross_predict(create, table, folds)[tested])
+            shares.append(fitted[0].ridge_.landmarks.shares)
+    assert (predictions[0] == predictions[1]).all()
+    assert (predictions[2] != predictions[3]).any()
+    assert all((one == shares[0]).all() for one in shares)
+    assert shares[0].std() > 0
+
+
+def test_inverse_and_determinant_are_those_of_the_matrix():
+    from predictors.estimators.hybrid_models import _inverse_and_log_determinant
+
+    rng = np.random.default_rng(8)
+    square = rng.normal(size=(20, 20))
+    matrix = square @ square.T + np.eye(20)
+    inverse, logarithm = _inverse_and_log_determinant(matrix)
+    assert inverse @ matrix == pytest.approx(np.eye(20), abs=1e-10)
+    assert logarithm == pytest.approx(np.linalg.slogdet(matrix)[1])
+    barely = matrix - 1.5 * np.linalg.eigvalsh(matrix)[0] * np.eye(20)
+    inverse, logarithm = _inverse_and_log_determinant(barely)
+    assert inverse @ barely == pytest.approx(np.eye(20), abs=1e-8)
+    assert logarithm == pytest.approx(np.linalg.slogdet(barely)[1])
+
+
 def test_similar_texts_are_known_as_similar(params):
     """Where labels follow the similarity of the texts alone, and no task, word or outcome says it."""
     rng = np.random.default_rng(7)

@@ -22,7 +22,7 @@ MOST_POINTS = 4000
 
 
 @dataclass(frozen=True)
-class Point:
+class ScatterPoint:
     """`name` is written beside it, `group` decides on colour and mark."""
 
     x: float
@@ -40,7 +40,7 @@ class Bar:
     interval: tuple[float, float] | None
 
 
-def scatter(*, name: str, title: str, x: str, y: str, points: Sequence[Point], log_x: bool = False) -> str:
+def scatter(*, name: str, title: str, x: str, y: str, points: Sequence[ScatterPoint], log_x: bool = False) -> str:
     """Points with their names. The same points give the same text.
 
     Raises:

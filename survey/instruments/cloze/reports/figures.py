@@ -17,7 +17,7 @@ from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halve
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
 from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
 
-from .charts import Bar, Point, forest, scatter
+from .charts import Bar, ScatterPoint, forest, scatter
 
 Floats = NDArray[np.float64]
 
@@ -426,7 +426,7 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
         lambda: forest(name="pnc", title="PNC of each model, 95 % intervals", x="PNC", bars=bars),
     )
     points = [
-        Point(float(x), float(y), group=one.name if len(models) <= 6 else "")
+        ScatterPoint(float(x), float(y), group=one.name if len(models) <= 6 else "")
         for one in models[:6]
         for x, y in zip(one.column.surprisal, table.human, strict=True)
     ]
@@ -458,7 +458,7 @@ def _facts_pictures(models: Sequence[ModelPnc]) -> Any:
         ),
     ):
         points = [
-            Point(float(value), one.pnc.value, one.name, one.column.family)
+            ScatterPoint(float(value), one.pnc.value, one.name, one.column.family)
             for one in models
             if (value := fact(one)) is not None and math.isfinite(value) and one.pnc.value is not None
         ]
@@ -477,7 +477,7 @@ def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
             ("training", TRAINING, lambda one: one.column.training_mb, True),
         ):
             points = [
-                Point(float(value), total, name, of_model[name].column.family)
+                ScatterPoint(float(value), total, name, of_model[name].column.family)
                 for name, total in own.items()
                 if (value := fact(of_model[name])) is not None and math.isfinite(value)
             ]
@@ -493,7 +493,7 @@ def _normalised(one: ModelPnc) -> float | None:
     return None if vocabulary is None or one.perplexity is None else one.perplexity / vocabulary
 
 
-def _scatter_of(name: str, title: str, x: str, y: str, points: Sequence[Point], log: bool) -> Any:
+def _scatter_of(name: str, title: str, x: str, y: str, points: Sequence[ScatterPoint], log: bool) -> Any:
     return lambda: scatter(name=name, title=title, x=x, y=y, points=points, log_x=log)
 
 

@@ -16,7 +16,7 @@ from .agreement import PeopleAgreement
 from .bradley_terry import NoRanking, Ranking
 from .elo import Elo, elo
 from .errors import NOTHING, MeasuredFigure, covariance, figure, freedom
-from .judgements import TIE, UNREADABLE, A, B, Items, Judgements, majorities
+from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements, majorities
 from .judging import Assisted, ChanceBin, JudgeFigures
 from .style import STYLES, Lengths
 
@@ -128,7 +128,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
     people = material.people.with_ties(settings.tie)
     judges = {name: judged.with_ties(settings.tie) for name, judged in material.judges.items()}
     material = replace(material, people=people, judges=judges)
-    items, one_each, notes = Items.of(people), majorities(people), []
+    items, one_each, notes = JudgedItems.of(people), majorities(people), []
     each, of_items = people, one_each
     main = each if settings.each_answer else of_items
     several_weights = bool(len(main.probability) and np.ptp(main.probability) > 0)
@@ -258,7 +258,7 @@ def _judge_table(material: Material, name: str, judged: Judgements, categories: 
 
 def _assisted(people: Judgements, judge: Judgements, whole: judging.Compared) -> list[Assisted]:
     """The judge's chance of every item it judged: stated, or by the regression on the items that people judged too."""
-    read = Items.of(judge)
+    read = JudgedItems.of(judge)
     known = dict(zip(whole.rows.key.tolist(), whole.chance[whole.row_item].tolist(), strict=True))
     first = judge.where(read.where)
     value = read.value

@@ -90,7 +90,7 @@ class Judgements:
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class JudgedItems:
     """m items with what their judgements say; arrays of shape (m,), in the order of `key`.
 
     n: judgements. outcome: what more than half of them say, a tie where no answer has more than half. value: their
@@ -105,7 +105,7 @@ class Items:
     where: Whole
 
     @classmethod
-    def of(cls, judged: Judgements) -> Items:
+    def of(cls, judged: Judgements) -> JudgedItems:
         key, where, inverse, n = np.unique(judged.key, return_index=True, return_inverse=True, return_counts=True)
         inverse = inverse.reshape(-1)
         counts = {
@@ -127,7 +127,7 @@ class Items:
 
 def majorities(judged: Judgements) -> Judgements:
     """One judgement an item: its majority, with the mean value. Nobody's in particular and shown on no side."""
-    items = Items.of(judged)
+    items = JudgedItems.of(judged)
     one = judged.where(items.where)
     return replace(
         one,

@@ -20,7 +20,7 @@ from bandit.estimate import Estimate
 from . import bradley_terry
 from .agreement import classes_of, kappa_of
 from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, slope
-from .judgements import TIE, UNREADABLE, A, B, Items, Judgements
+from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class JudgeFigures:
 
 def compare(people: Judgements, judge: Judgements) -> Compared | None:
     """What both have judged; None where these are fewer than 10 items. Models and prompts have the same places."""
-    asked, read = Items.of(people), Items.of(judge)
+    asked, read = JudgedItems.of(people), JudgedItems.of(judge)
     shared = np.intersect1d(asked.key, read.key)
     if len(shared) < FEWEST_ITEMS:
         return None

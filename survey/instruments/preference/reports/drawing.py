@@ -12,7 +12,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 
 
 @dataclass(frozen=True)
-class Point:
+class RankingPoint:
     """A figure of a row; `series` is the place of its colour."""
 
     value: float
@@ -22,9 +22,9 @@ class Point:
 
 
 @dataclass(frozen=True)
-class ForestRow:
+class RankingRow:
     name: str
-    points: Sequence[Point]
+    points: Sequence[RankingPoint]
 
 
 def write(path: Path, svg: str) -> None:
@@ -36,7 +36,7 @@ def forest(
     name: str,
     title: str,
     axis: str,
-    rows: Sequence[ForestRow],
+    rows: Sequence[RankingRow],
     series: Sequence[str],
     span: tuple[float, float] | None = None,
 ) -> str:

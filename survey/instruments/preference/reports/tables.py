@@ -19,7 +19,7 @@ from ..analysis.errors import MeasuredFigure
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
 from . import drawing
-from .drawing import ForestRow, Point
+from .drawing import RankingPoint, RankingRow
 
 ENDS = (
     Column("low", "number", "Lower end of its 95 % interval."),
@@ -542,7 +542,7 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
     models = found.models
     if found.ranking is not None:
         series = list(found.rankings)
-        rows = [ForestRow(models[model], list(_points(model, found.rankings))) for model in found.ranking.order]
+        rows = [RankingRow(models[model], list(_points(model, found.rankings))) for model in found.ranking.order]
         svg = drawing.forest(
             name="ranking",
             title="Strength by people and judges",
@@ -576,10 +576,10 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
     if judges:
         categories = list(dict.fromkeys(category for table in judges for category in table.by_category))
         rows = [
-            ForestRow(
+            RankingRow(
                 category or "all",
                 [
-                    Point(one.value, one.low, one.high, place)
+                    RankingPoint(one.value, one.low, one.high, place)
                     for place, table in enumerate(judges)
                     if category in table.by_category
                     and (one := table.by_category[category].uncentred).value is not None
@@ -624,11 +624,11 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
         )
 
 
-def _points(model: int, rankings: Mapping[str, Any]) -> Iterator[Point]:
+def _points(model: int, rankings: Mapping[str, Any]) -> Iterator[RankingPoint]:
     for place, ranking in enumerate(rankings.values()):
         one = ranking.of(model)
         if one.value is not None:
-            yield Point(one.value, one.low, one.high, place)
+            yield RankingPoint(one.value, one.low, one.high, place)
 
 
 def _write(svg: str, path: Any) -> None:
