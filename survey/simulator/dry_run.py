@@ -186,6 +186,8 @@ class _Going:
             return_chance=RETURN_CHANCE,
         )
         wanted = there + len(crowd.people)
+        if not crowd.people:
+            self.notes.append(f"stage {stage.index}: nobody came back for wave {stage.wave}")
         for number, _visit in enumerate(crowd.visits(), start=there + 1):
             self.say(stage, number / wanted / 2, f"person {number} of {wanted} in stage {stage.index}")
 
