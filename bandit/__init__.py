@@ -9,6 +9,7 @@ from bandit.anytime import AnytimeInterval, anytime_interval, cut_to_span, error
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
+from bandit.components import RESAMPLES, Components, Share, variance_components
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
@@ -59,6 +60,7 @@ __all__ = [
     "FEWEST_ITEMS",
     "MOST_SUBJECTS",
     "RANDOM_CHANGE",
+    "RESAMPLES",
     "Agreement",
     "AnytimeInterval",
     "Attendance",
@@ -69,6 +71,7 @@ __all__ = [
     "BradleyTerry",
     "Combined",
     "Comparison",
+    "Components",
     "CrossFitFold",
     "CrowdAnswers",
     "Cut",
@@ -92,6 +95,7 @@ __all__ = [
     "Retest",
     "RolePart",
     "RolePlan",
+    "Share",
     "SimulatedRespondent",
     "Softmax",
     "StageAnswers",
@@ -164,4 +168,5 @@ __all__ = [
     "student_t_upper_tail",
     "uniform_pool",
     "universe_size",
+    "variance_components",
 ]

@@ -18,8 +18,9 @@ more. An interval that holds at any time passes if in 95 % of the studies or mor
 together. `ordinary` are the usual 95 % intervals at the same looks.
 
 Cases: few people, thin strata, tasks, stages that agree, other policies, unequal chances, a budget's power
-(`_estimate_cases.py`), people who leave, questions as a sample, the limit of the AUC (`_estimate_laws.py`): a row each,
-with what the figure was before. The last line is JSON; `processor_seconds` is of all processes together.
+(`_estimate_cases.py`), people who leave, questions as a sample, the limit of the AUC (`_estimate_laws.py`), shares of
+variance (`_component_laws.py`): a row each, with what the figure was before. The last line is JSON; `processor_seconds`
+is of all processes together.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"  # studies run side by side instead
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import _estimate_laws
 import numpy as np
 from numpy.typing import NDArray
 
 import bandit
+from benchmarks import _component_laws, _estimate_laws
 from benchmarks._estimate_cases import CASES
 from benchmarks._law_rows import Row, table
 from benchmarks._meter import Meter
@@ -402,6 +403,7 @@ def main() -> int:
         seeds = [options.seed * 1_000_000 + number for number in range(options.studies)]
         studies = list(pool.map(one_study, seeds, chunksize=10))
         rows = _estimate_laws.rows(pool, studies=options.studies, seed=options.seed)
+        rows += _component_laws.rows(pool, studies=options.studies, seed=options.seed)
         looks = list(pool.map(looked_at, seeds, chunksize=10))
         laws = drawing()
         rows += [row for one in running for row in one()]

@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "reconcile": "Compare who took part here and at the panel, and what is owed.",
         "pay_bonuses": "Show and pay the bonuses that are owed.",
         "withdraw": "Delete a person's answers when they ask for it.",
+        "demographics": "Write what the panel knows of the people, by pseudonym.",
         "purge_identities": "Delete the panel's ids of people who have been paid.",
     },
     "What came out": {
@@ -76,7 +77,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "perplexity": "Say how well language models predict texts.",
         "train_ngram": "Train an n-gram model from texts.",
         "alignment": "Say whether language models perform as people expect.",
+        "preferences": "Rank language models by which reply people, and judges, prefer.",
+        "judge_replies": "Ask a language model which reply is better.",
+        "import_judgements": "Load judges' verdicts on the replies of a study from a file.",
         "cloze": "Compare how people and language models expect the next word.",
+        "agreement": "Say how far people and models agree on the same items.",
+        "calibration": "Compare the chances that people, models, judges and predictors gave.",
+        "gaps": "Say on which items people and models part.",
         "human_calibration": "Say whether people foresee what people and models get right.",
     },
     "The data": {

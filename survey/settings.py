@@ -669,6 +669,7 @@ SPECTACULAR_SETTINGS = {
     # Names of lists of choices: two fields are called `state`.
     "ENUM_NAME_OVERRIDES": {
         "StageStateEnum": ["draft", "planned", "open", "paused", "closing", "frozen"],
+        "ReceiverKindEnum": ["webhook", "email"],
         "WorkStateEnum": ["queued", "running", "done", "failed"],
     },
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -1,6 +1,6 @@
 """The estimates of a study as a page: shows what `manage.py estimate` prints, without the files that it writes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.results import beside, estimating, stored_estimates
-from survey.services.results.estimators import Figure, in_words_p
+from survey.services.results.estimators import DivisionFigures, Figure, in_words_p
+from survey.services.results.people_groups import people_questions
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,29 @@ class FigureRow:
     bounds: str
 
 
-def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> dict[str, Any]:
-    """What the page shows: all figures and, for each part of the divisions in `by`, those of the first threshold."""
+def context(
+    study: Study, by: Sequence[str], condition: Sequence[str] = (), *, may_see_people: bool = False
+) -> dict[str, Any]:
+    """What the page shows: all figures and, for each part of the divisions in `by`, those of the first threshold.
+
+    Args:
+        may_see_people: whether the reader may see single people's answers. Who may not gets no groups by forms: the
+            figures of a small group could be computed from those of the others.
+    """
     if problem := instruments.problem_with(study.instrument):
         return {"problem": problem}
+    own = estimating.own_divisions(study)
+    questions = [*people_questions(study, own).values()] if may_see_people else []
     shown: dict[str, Any] = {
-        "divisions": estimating.division_names(study),
+        "divisions": own,
+        "questions": questions,
         "by": [*dict.fromkeys(by)],
         "conditions": pairs_of(study),
         "condition": [*dict.fromkeys(condition)],
     }
+    if not may_see_people and set(by) & {*people_questions(study, own)}:
+        problem = "Figures by people's answers are for members who may export: ask an owner for the role of an analyst."
+        return {**shown, "problem": problem}
     try:
         stored = stored_estimates.shown_estimates(study, by=shown["by"], condition=shown["condition"])
     except HunchError as exc:
@@ -64,7 +78,9 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
         "leaving_figures": rows,
         "tables": [
             (
-                division.name,
+                division,
+                [*beside.about_groups(division)],
+                [*_differences(division, others)],
                 [
                     (label, row(figure))
                     for label, figures in zip(division.labels, division.figures, strict=True)
@@ -114,6 +130,18 @@ def context(study: Study, by: Sequence[str], condition: Sequence[str] = ()) -> d
             for name, found in report.noise.retests.items()
         ],
     }
+
+
+def _differences(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[tuple[str, FigureRow]]:
+    """What is compared, and the difference: one part with the other, or with all the others together."""
+    compared = [(" minus ".join(reversed(division.labels)), division.differences)]
+    compared += [
+        (f"{label} minus the others", found) for label, found in zip(division.labels, division.rest, strict=False)
+    ]
+    for what, figures in compared:
+        for figure in figures:
+            if figure.combined is not None and not figure.name.endswith(others):
+                yield what, row(figure)
 
 
 def row(figure: Figure, title: str = "") -> FigureRow:

@@ -389,7 +389,12 @@ class StudyAdmin(StudyMakingPages, WavePages):
             "estimates.html",
             title=f"Estimates: {study.title}",
             study=study,
-            **estimates.context(study, request.GET.getlist("by"), request.GET.getlist("condition")),
+            **estimates.context(
+                study,
+                request.GET.getlist("by"),
+                request.GET.getlist("condition"),
+                may_see_people=rights.may(request.user, Right.EXPORT, study.pk),
+            ),
         )
 
 

@@ -263,7 +263,9 @@ class EstimatesOfStudy(ResearcherView):
                 "by",
                 str,
                 many=True,
-                description="Also inside each part of this: a division of the instrument's, or a condition's factor.",
+                description="Also inside each part of this: a division of the instrument's, a condition's factor, or a "
+                "question of a form (choice, likert or number), whose groups of people each have their difference to "
+                "the rest.",
             ),
         ],
         responses={200: EstimatesSerializer, **errors(400, 401, 403, 404, 409, 429)},

@@ -842,7 +842,7 @@ RECEIVER = {
 @extend_schema_serializer(examples=[OpenApiExample("a webhook", value=RECEIVER)])
 class ReceiverSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
-    kind = serializers.ChoiceField(choices=Receiver.Kind.choices)
+    kind = serializers.ChoiceField(choices=Receiver.Kind.values)
     shown = serializers.CharField(help_text="The host of a webhook, or the e-mail address.")
     causes = serializers.ListField(child=serializers.CharField(), help_text="The alerts that it is told of.")
     is_active = serializers.BooleanField()
@@ -865,7 +865,7 @@ class ReceiverMadeSerializer(ReceiverSerializer):
     ]
 )
 class NewReceiverSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=Receiver.Kind.choices)
+    kind = serializers.ChoiceField(choices=Receiver.Kind.values)
     address = TextField(
         max_length=LONGEST_ADDRESS, help_text="https://HOST/PATH, which must be public, or an e-mail address."
     )

@@ -1,6 +1,7 @@
 """The questions of a form block: what kinds there are, and what each kind needs. Imports pydantic alone."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -22,6 +23,7 @@ KEYS_OF: dict[str, tuple[str, ...]] = {
     "labels": ("likert",),
     "minimum": ("number",),
     "maximum": ("number",),
+    "bands": ("number",),
     "max_characters": ("text",),
 }
 
@@ -42,6 +44,7 @@ class FieldConfig(Strict):
     required: bool = False
     minimum: int | None = None
     maximum: int | None = None
+    bands: list[int] = Field(default=[], max_length=12)
     max_characters: int | None = Field(default=None, ge=1, le=LONGEST_TEXT)
 
     @model_validator(mode="after")
@@ -51,6 +54,13 @@ class FieldConfig(Strict):
                 raise ValueError(f"only kind = {' or '.join(repr(kind) for kind in kinds)} has {key}")
         if self.kind in CHOSEN:
             self._options_fit()
+        if any(low >= high for low, high in pairwise(self.bands)):
+            raise ValueError("bands: give the first number of each band after the lowest, each above the one before")
+        if self.bands and (
+            (self.minimum is not None and self.bands[0] <= self.minimum)
+            or (self.maximum is not None and self.bands[-1] > self.maximum)
+        ):
+            raise ValueError("bands: nobody can be in the lowest or highest band: keep them inside minimum and maximum")
         if self.kind == "likert":
             if self.points is None:
                 raise ValueError("a likert scale needs points: how many there are to choose from, 2 to 11")

@@ -24,7 +24,8 @@ def outsider(busy: Study) -> User:
     """May do whatever an account can be permitted, and owns another study. What is hidden has names of its own."""
     Study.objects.update(slug=f"{HIDDEN}-study", title=f"The {HIDDEN}")
     Bank.objects.update(name=f"{HIDDEN}-bank")
-    LanguageModel.objects.update(name=f"{HIDDEN}-model")
+    for model in LanguageModel.objects.all():
+        LanguageModel.objects.filter(pk=model.pk).update(name=f"{HIDDEN}-model-{model.pk}")
     Question.objects.update(text=HIDDEN)
     QuestionReport.objects.update(text=HIDDEN)
     with databases.unguarded():

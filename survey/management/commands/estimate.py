@@ -43,8 +43,8 @@ class Command(HunchCommand):
             action="append",
             default=[],
             metavar="DIVISION",
-            help="also inside each part of a division that the instrument names, or level of a condition; may be given "
-            "again (a name that there is not shows those that there are)",
+            help="also inside each part of a division that the instrument names, level of a condition, or group of "
+            "people by a question of a form; may be given again (a name that there is not shows those that there are)",
         )
         parser.add_argument(
             "--threshold",
@@ -238,13 +238,36 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
                 f"{division.labels[1]} minus {division.labels[0]}, {figure.title}: "
                 f"{_short(figure.combined, figure.unit)}, {in_words_p(figure.combined.p_two_sided())}"
             )
+    if division.rest:
+        yield f"{division.name}: each group minus all the others together"
+        yield table(
+            [division.name, "figure", "difference", "95 % interval", "SE", "p", "answers", "people", "note"],
+            [
+                _rest_row(label, figure)
+                for label, figures in zip(division.labels, division.rest, strict=True)
+                for figure in figures
+                if figure.combined is not None and not figure.name.endswith(others)
+            ],
+        )
+    yield from beside.about_groups(division)
     silent = [
         label
         for label, figures in zip(division.labels, division.figures, strict=True)
-        if all(figure.combined is None for figure in figures)
+        if figures and all(figure.combined is None for figure in figures)
     ]
     if silent:
         yield f"No estimate: {', '.join(silent)}"
+
+
+def _rest_row(label: str, figure: Figure) -> list[str]:
+    found = figure.combined
+    if found is None:
+        return [label, figure.title, *["-"] * 6, figure.notes]
+    return [
+        *(label, figure.title, _number(found.value, figure.unit), _ends(found, figure.unit, " to ")),
+        _number(found.standard_error, figure.unit) if found.standard_error else "-",
+        *(in_words_p(found.p_two_sided()), str(found.n), str(found.n_clusters), figure.notes),
+    ]
 
 
 def _leaving(report: StudyEstimates) -> Iterator[str]:
@@ -412,6 +435,14 @@ def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
                 yield from _figure_rows(figure, "combined", division.name, label)
         for figure in division.differences:
             yield from _figure_rows(figure, "difference", division.name, f"{division.labels[1]} - {division.labels[0]}")
+        for label, figures in zip(division.labels, division.rest or [()] * len(division.labels), strict=True):
+            for figure in figures:
+                yield from _figure_rows(figure, beside.FROM_THE_REST, division.name, label)
+        for place, sentence in enumerate(division.withheld):
+            if sentence:
+                row = dict.fromkeys(COLUMNS, "") | {"division": division.name, "label": division.labels[place]}
+                row |= {"kind": "withheld", "respondents": str(division.people[place]), "notes": sentence}
+                yield [*row.values()]
     for change in report.waves:
         note = "; ".join(filter(None, (change.notes, f"{change.not_back} did not come back")))
         head = [change.name, change.title, change.unit, "wave", change.label, "change within person"]
@@ -429,7 +460,7 @@ def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
 
 def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "") -> Iterator[list[Any]]:
     before = [figure.name, figure.title, figure.unit, division, label]
-    is_difference = kind in ("check", "difference")
+    is_difference = kind in ("check", "difference", beside.FROM_THE_REST)
     p = figure.combined.p_two_sided() if figure.combined is not None and is_difference else None
     agree = "" if figure.agreement is None else figure.agreement.p
     yield [*before, kind, "", "", "", *_values(figure.combined), "" if p is None else p, agree, figure.notes]

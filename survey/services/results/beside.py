@@ -11,7 +11,7 @@ from bandit import Bounds, Estimate
 from survey.contracts.instruments import ANOTHER_PERSON
 
 from .estimating import Noise
-from .estimators import Figure
+from .estimators import DivisionFigures, Figure
 from .leaving import Leaving, LeavingLine
 
 
@@ -93,6 +93,23 @@ def bounds_in_words(figure: Figure) -> str:
         return "-"
     low, high = figure.bounds.interval
     return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
+
+
+# Groups of people
+
+FROM_THE_REST = "difference to the rest"
+
+
+def about_groups(division: DivisionFigures) -> Iterator[str]:
+    """Of a division by groups of people: which have no figures, and why; which have no difference to the others."""
+    for label, sentence in zip(division.labels, division.withheld, strict=False):
+        if sentence:
+            yield f"{label}: {sentence}"
+    if division.withheld and len(division.labels) > 1:
+        rest = division.rest or ((),) * len(division.labels)
+        for label, sentence, figures in zip(division.labels, division.withheld, rest, strict=True):
+            if not sentence and not figures:
+                yield f"{label}: no difference to the others, since they are too few people together."
 
 
 # People who left
@@ -199,6 +216,7 @@ ESTIMATE_COLUMNS = {
     "label": "The part of that division.",
     "kind": "combined: all stages together. naive: the plain mean of the answers. 'combined, one stage': one stage. "
     "assisted: with the help of predictions. check: a difference that should be chance. difference: between two parts. "
+    f"{FROM_THE_REST}: the part minus all the others together. withheld: a group of too few people, without figures. "
     f"'{SUCH_QUESTIONS}': the same mean with an interval for a population of questions. "
     f"'{STAYED}': answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the mean can be "
     f"for the stated odds ratio between unanswered and answered items. '{WORST_CASE}': what it can be whatever these "

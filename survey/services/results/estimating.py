@@ -42,6 +42,7 @@ from . import item_noise
 from . import leaving as leavers
 from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
 from .leaving import Leaving
+from .people_groups import LEAST_PEOPLE, PeopleGroups, groups_of, people_questions, too_few
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 from .wave_changes import WaveChange, WavePart, changes_between_waves
 from .weights import people_of
@@ -208,7 +209,14 @@ class _Read:
 
 
 def division_names(study: Study) -> list[str]:
-    """How the estimates of a study can be divided: by the instrument's divisions and the study's conditions."""
+    """How the estimates of a study can be divided: by the instrument's divisions, the study's conditions, and what
+    people answered in forms."""
+    known = own_divisions(study)
+    return [*known, *people_questions(study, known)]
+
+
+def own_divisions(study: Study) -> list[str]:
+    """The instrument's divisions and the study's conditions."""
     conditions = [condition.factor for condition in shown_conditions(study)]
     estimates = instruments.of_study(study).estimates
     return [*(estimates.divisions([]) if estimates is not None else {}), *conditions]
@@ -270,6 +278,8 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     _check_same_figures(of_all_waves, instrument)
     read = _with_predictions(study, read, instrument)
     read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
+    groups = _groups(study, read, by)
+    read = [_with_groups(one, groups) for one in read]
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
     factors = {condition.factor for condition in shown_conditions(study)}
     universe = max(found.line.universe_size for found in read)
@@ -293,7 +303,10 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         figures=figures,
         assisted=_assisted(read),
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
-        divisions=tuple(_by_level(read, name) if name in factors else _divided(read, name) for name in by),
+        divisions=tuple(
+            _by_level(read, name, groups.get(name)) if name in factors or name in groups else _divided(read, name)
+            for name in by
+        ),
         slots=_slot_tables(slots, next(iter(estimates.divisions([])), None)),
         noise=_noise(rows, read, instrument, wanted, figures[0]),
         # A majority is of all levels together.
@@ -548,7 +561,7 @@ def _read(
         else None,
         people=people_of(stage, len(planned)),
         unanswered=_unanswered(rows, role, place, levels or {}),
-        subjects=_subjects(answers, instrument),
+        subjects=subjects_of(answers, instrument),
     )
     estimates = instruments.estimates_of(instrument)
     estimands = estimates.estimands(answers, thresholds=thresholds)
@@ -576,7 +589,7 @@ def _read(
     return _Read(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
 
 
-def _subjects(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
+def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
     """The questions of each answer's item (n, 2), -1 for none; None unless every item is about one or two."""
     keys = instrument.question_keys_of([answer.slot.item for answer in answers])
     if not all(1 <= len(own) <= bandit.MOST_SUBJECTS for own in keys):
@@ -771,20 +784,79 @@ def _check(read: Sequence[_Read], index: int) -> Figure:
     return _combined(read, found, checks[0], None, pooled=pooled)
 
 
-def _by_level(read: Sequence[_Read], name: str) -> DivisionFigures:
-    """Estimates by the levels of a factor. Levels are drawn at random, so each level's answers represent all
-    candidates: r_h counts the answers under that level."""
+def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = None) -> DivisionFigures:
+    """Estimates by the levels of a factor, or by `groups` of people. Levels are drawn at random, and items are dealt to
+    people whoever they are, so each level's answers represent all candidates: r_h counts the answers under that level.
+    """
     parts = [part.divisions[name] for part in read]
-    labels = sorted({str(label) for part in parts for label in part} - {""})
+    found = {str(label) for part in parts for label in part} - {""}
+    labels = sorted(found) if groups is None else [label for label in groups.labels if label in found]
     measures = range(len(read[0].estimands.measures))
-    under = {label: [_under(one, name, label) for one in read] for label in labels}
+    people, withheld = _people_in(read, parts, labels) if groups is not None else ((), ())
+    shown = [label for place, label in enumerate(labels) if not withheld or not withheld[place]]
+    under = {label: [_under(one, name, label) for one in read] for label in shown}
+    with_rest = {
+        label
+        for label in shown
+        if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= LEAST_PEOPLE)
+    }
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
-        figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
-        differences=tuple(_effect(read, parts, labels, index) for index in measures if len(labels) == 2),
-        note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves.",
+        figures=tuple(
+            tuple(_figure(under[label], index) for index in measures) if label in under else () for label in labels
+        ),
+        differences=tuple(_effect(read, parts, labels, index) for index in measures)
+        if groups is None and len(labels) == 2
+        else (),
+        note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves."
+        if groups is None
+        else groups.note,
+        people=people,
+        withheld=withheld,
+        rest=tuple(
+            tuple(_against_the_rest(read, parts, label, index) for index in measures) if label in with_rest else ()
+            for label in labels
+        )
+        if with_rest
+        else (),
     )
+
+
+def _groups(study: Study, read: Sequence[_Read], by: Sequence[str]) -> dict[str, PeopleGroups]:
+    """By name: the groups of people that were asked for."""
+    asked = people_questions(study, own_divisions(study))
+    people = {int(person) for one in read for person in one.part.cluster}
+    return {name: groups_of(study, asked[name], people) for name in by if name in asked}
+
+
+def _with_groups(read: _Read, groups: Mapping[str, PeopleGroups]) -> _Read:
+    """The part with each answer's, and each unanswered item's, group of people among its divisions."""
+    if not groups:
+        return read
+    divisions = read.divisions | {name: found.of(read.part.cluster) for name, found in groups.items()}
+    lost = read.part.unanswered
+    if lost is not None:
+        own = {name: found.of(lost.cluster) for name, found in groups.items()}
+        lost = replace(lost, divisions={**lost.divisions, **own})
+    return replace(read, part=replace(read.part, unanswered=lost), divisions=divisions)
+
+
+def _people_in(
+    read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """By label: how many people, and why there are no figures of them ("" where there are)."""
+    people = tuple(
+        len({person for one, part in zip(read, parts, strict=True) for person in one.part.cluster[part == label]})
+        for label in labels
+    )
+    return people, tuple("" if count >= LEAST_PEOPLE else too_few(count) for count in people)
+
+
+def _against_the_rest(read: Sequence[_Read], parts: Sequence[np.ndarray], label: str, index: int) -> Figure:
+    """One measure under a level minus that under all others together."""
+    sides = [np.where(part == "", "", np.where(part == label, "it", "others")) for part in parts]
+    return _effect(read, sides, ("others", "it"), index)
 
 
 def _under(read: _Read, factor: str, label: str) -> _Read:

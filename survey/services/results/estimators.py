@@ -273,6 +273,12 @@ class DivisionFigures:
     """By measure: the second label minus the first; empty unless there are exactly two."""
     note: str = ""
     """How the parts were made, if the items do not show that."""
+    people: tuple[int, ...] = ()
+    """Of groups of people, by label: how many people."""
+    withheld: tuple[str, ...] = ()
+    """Of groups of people, by label: why there are no figures (which are then ()); "" where there are."""
+    rest: tuple[tuple[Figure, ...], ...] = ()
+    """By label, then measure: the label minus all the others together; () without it, or for labels without it."""
 
 
 def estimate(

@@ -53,6 +53,7 @@ CONDITION = Argument(
 )
 PILOT = "pilot"
 METHODS = "methods"
+PEOPLE = "people"
 AGREEMENT, CALIBRATION, GAPS = "agreement", "calibration", "gaps"
 KEPT_SECONDS = 300
 
@@ -94,6 +95,17 @@ CORE = (
             path="survey.services.results.methods.Methods",
         ),
         applies=lambda _study: True,
+    ),
+    CoreReport(
+        ReportEntry(
+            name=PEOPLE,
+            title="People, pairs and questions",
+            summary="How much of what answers differ by lies between people, pairs and questions; how people differ.",
+            path="survey.services.results.people_report.People",
+        ),
+        applies=lambda study: (
+            instruments.is_known(study.instrument) and instruments.of_study(study).estimates is not None
+        ),
     ),
     *(
         CoreReport(

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, Exclusion, Look, Sitting, Stage, StoredEstimate, Study, Withdrawal
+from survey.models import Assignment, Exclusion, FormAnswer, Look, Sitting, Stage, StoredEstimate, Study, Withdrawal
 from survey.services.base import leases
 from survey.services.base.hashing import code_digest, digest, package_digest
 from survey.services.base.rebuilding import rebuilt
@@ -85,14 +85,17 @@ def basis_of(study: Study) -> Basis:
 
 
 def _stage_facts(study: Study) -> list[list[str]]:
-    """Of each stage: its state, its plan, its snapshot, its looks, whom it excludes, and the last page that somebody
-    sent, which can change a flag until the stage is frozen."""
+    """Of each stage: its state, its plan, its snapshot, its looks, whom it excludes, the last page that somebody sent,
+    which can change a flag until the stage is frozen, and the last form, which can change a group of people."""
     excluded = Exclusion.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(n=Count("pk"))
     looks = Look.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(n=Count("pk"))
     facts = {"excluded": Subquery(excluded.values("n")), "seen_so_far": Subquery(looks.values("n"))}
     if study.config.exclusions.flags:
         seen = Sitting.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(at=Max("last_seen_at"))
         facts["seen"] = Subquery(seen.values("at"))
+    if any(block.fields for block in study.config.blocks):
+        forms = FormAnswer.objects.filter(sitting__stage=OuterRef("pk")).order_by().values("sitting__stage")
+        facts["answered_forms"] = Subquery(forms.annotate(last=Max("pk")).values("last"))
     stages = study.stages.order_by("index").annotate(**facts)
     return [
         [str(fact) for fact in one]

@@ -1,0 +1,292 @@
+"""The report `people`: how much of the answers' variance lies between people, pairs and questions; how people differ.
+
+Nobody is named, and no value of a single person is given: people's effects are shown by percentiles alone.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import bandit
+from bandit import Components, DesignError
+from bandit.components import PAIRS, PEOPLE, QUESTIONS, REST
+from survey.contracts import instruments
+from survey.contracts.measures import SHARE
+from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError, StateRefused
+from survey.models import Stage, Study
+from survey.services.answers.blinding import shown_conditions
+from survey.services.answers.conditions import in_words, read_condition
+from survey.services.answers.counting import ESTIMATED
+from survey.services.base.garbage import collector_paused
+from survey.services.base.seeds import generator
+
+from .estimating import subjects_of
+from .line_chart import Axes, Line, line_chart
+from .reports import CONDITION
+from .stage_rows import read_stage
+from .weights import answer_weights
+
+LEAST_DRAWN = 30  # people; with fewer the outer percentiles are single people
+PERCENTILES = tuple(range(10, 91, 5))
+MOST_RESAMPLES = 2000
+IN_WORDS = {
+    PEOPLE: "between people",
+    PAIRS: "between items (pairs), beyond their questions",
+    QUESTIONS: "between questions",
+    REST: "the rest: a person on an item, and noise",
+}
+SHARES = (
+    Column("part", "text", "people, pairs (items beyond their questions), questions, or rest."),
+    Column("variance", "number", "Its variance, in squared units of the answers; at least 0."),
+    Column("share", "share", "Its share of the variance of one answer; at least 0."),
+    Column("low", "share", "Lower end of the share's 95 % interval."),
+    Column("high", "share", "Upper end."),
+)
+EFFECTS = (
+    Column("percentile", "number", "The percentage of people whose effect is lower.", whole=True),
+    Column("effect", "number", "The effect there: how far such people are above the mean, shrunken towards 0."),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """One measure's answers that enter the figures of all stages, arrays of shape (n,); `subjects` (n, 2) or None."""
+
+    title: str
+    unit: str
+    values: np.ndarray
+    person: np.ndarray
+    item: np.ndarray
+    weight: np.ndarray
+    subjects: np.ndarray | None
+
+
+class People(Report):
+    """Shares of variance with intervals, and the distribution of people's effects, for one figure."""
+
+    arguments = (
+        Argument("figure", "a figure of the estimates, by its name; the first one by default"),
+        Argument(
+            "resamples", "resamples for the intervals", default="200", on_pages="60", most_on_web=bandit.RESAMPLES
+        ),
+        CONDITION,
+    )
+
+    def obstacle(self, study: Study) -> str:
+        if instruments.of_study(study).estimates is None:
+            return f"{study.slug}: its instrument names nothing to estimate"
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        resamples = given.whole("resamples", lowest=20, highest=MOST_RESAMPLES)
+        levels = read_condition(study, given["condition"])
+        with collector_paused():
+            rows = _read(study, given.one("figure"), levels)
+        try:
+            found = bandit.variance_components(
+                values=rows.values,
+                person=rows.person,
+                item=rows.item,
+                subjects=rows.subjects,
+                weight=rows.weight,
+                rng=generator(study.config.seed, "people"),
+                resamples=resamples,
+            )
+        except DesignError as exc:
+            raise StateRefused(f"{study.slug}: the variance cannot be shared out: {exc}") from exc
+        return Findings(
+            title=f"People, pairs and questions: {study.title}",
+            lines=list(_lines(rows, found, levels)),
+            tables=list(_tables(rows, found)),
+            pictures=list(_pictures(rows, found)),
+            notes=list(_notes(study, rows, found, levels)),
+            data={
+                "figure": rows.title,
+                "answers": found.answers,
+                "people": found.people,
+                "shares": [
+                    {"part": one.name, "variance": one.variance, "share": one.share, "interval": list(one.interval)}
+                    for one in found.shares
+                ],
+                "joined_to_the_rest": list(found.joined),
+                "effects": [{"percentile": place, "effect": effect} for place, effect in _percentiles(found)],
+            },
+        )
+
+
+def _read(study: Study, figure: str, levels: Mapping[str, str]) -> _Answers:
+    """
+    Raises:
+        StateRefused: no answer counts yet, or there is nothing to estimate.
+        HunchError: an unknown figure, or a ratio of two sums.
+    """
+    instrument = instruments.of_study(study)
+    estimates = instruments.estimates_of(instrument)
+    weights = answer_weights(study, levels)
+    values, people, items, weight, subjects = [], [], [], [], []
+    title = unit = ""
+    for stage in study.main_stages().exclude(state=Stage.State.DRAFT).order_by("index"):
+        stage.study = study
+        rows = read_stage(stage, instrument, levels)
+        answers = [one for one in rows.answers if one.slot.role in ESTIMATED and one.pk in weights]
+        if not answers:
+            continue
+        measures = estimates.estimands(answers, thresholds=tuple(estimates.default_thresholds())).measures
+        known = [one.name for one in measures if one.per is None]
+        if not known or (figure and figure not in known):
+            there_are = ", ".join(known) or "none but ratios, whose variance has no such parts"
+            raise HunchError(f"figure: {figure or 'the first one'} is not one of {there_are}", code="invalid")
+        measure = next(one for one in measures if one.name == (figure or known[0]))
+        title, unit = measure.title, measure.unit
+        kept = np.ones(len(answers), dtype=bool) if measure.where is None else measure.where
+        values.append(np.asarray(measure.values, dtype=np.float64)[kept])
+        people.append(np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)[kept])
+        items.append(np.array([one.slot.item_id for one in answers], dtype=np.int64)[kept])
+        weight.append(np.array([weights[one.pk] for one in answers])[kept])
+        of_stage = subjects_of(answers, instrument)
+        subjects.append(None if of_stage is None else of_stage[kept])
+    if not values:
+        under = f" under {in_words(levels)}" if levels else ""
+        raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to share out")
+    known_subjects = [one for one in subjects if one is not None]
+    return _Answers(
+        title=title,
+        unit=unit,
+        values=np.concatenate(values),
+        person=np.concatenate(people),
+        item=np.concatenate(items),
+        weight=np.concatenate(weight),
+        subjects=np.concatenate(known_subjects) if len(known_subjects) == len(subjects) else None,
+    )
+
+
+def _percentiles(found: Components) -> list[tuple[int, float]]:
+    """By percentile: people's effects; none with fewer people than `LEAST_DRAWN`, or where they do not differ."""
+    if found.people < LEAST_DRAWN or not np.ptp(found.effects) > 0:
+        return []
+    return [(place, float(np.percentile(found.effects, place))) for place in PERCENTILES]
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return " to ".join(_percent(end) for end in ends) if all(map(math.isfinite, ends)) else "none"
+
+
+def _size(value: float, unit: str) -> str:
+    return f"{100 * value:.1f} points" if unit == SHARE else f"{value:.2f} {unit}"
+
+
+def _lines(rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
+    people = found.shares[0]
+    under = f" under {in_words(levels)}" if levels else ""
+    title = f"{rows.title[:1].upper()}{rows.title[1:]}"
+    yield (
+        f"{title}: {_percent(people.share)} of the variance of single answers{under} lies between people (95 % "
+        f"interval {_interval(people.interval)}), from {found.answers} answers of {found.people} people."
+    )
+    yield f"People's own means differ with a standard deviation of {_size(math.sqrt(people.variance), rows.unit)}."
+
+
+def _tables(rows: _Answers, found: Components) -> Iterator[Table]:
+    yield Table(
+        "variance_shares",
+        "Where answers differ",
+        SHARES,
+        [[one.name, one.variance, one.share, *map(_known, one.interval)] for one in found.shares],
+        note="Design-weighted: of all candidates, and not of those that were shown more often.",
+        layouts=[
+            Layout(
+                ["part", "standard deviation", "share of the variance", "95 % interval"],
+                [
+                    [
+                        *(IN_WORDS[one.name], _size(math.sqrt(one.variance), rows.unit)),
+                        *(_percent(one.share), _interval(one.interval)),
+                    ]
+                    for one in found.shares
+                ],
+            )
+        ],
+    )
+    if effects := _percentiles(found):
+        yield Table(
+            "people_effects",
+            "How people differ",
+            EFFECTS,
+            [[place, effect] for place, effect in effects],
+            note="Each person's mean less that of all, shrunken towards 0 by how little their answers say.",
+            layouts=[
+                Layout(
+                    ["people below", "effect"],
+                    [[f"{place} %", _size(effect, rows.unit)] for place, effect in effects if not place % 10],
+                )
+            ],
+        )
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
+    if effects := _percentiles(found):
+        low, middle, high = (dict(effects)[place] for place in (10, 50, 90))
+        yield Picture(
+            "people_effects",
+            f"How people differ: {rows.title}",
+            f"The shares of people below each effect, from 10 to 90 %. Half of the people are below "
+            f"{_size(middle, rows.unit)}; eight in ten lie between {_size(low, rows.unit)} and "
+            f"{_size(high, rows.unit)}. The second line is a normal distribution with the estimated standard "
+            "deviation, which is not shrunken.",
+            partial(draw_effects, effects, math.sqrt(found.shares[0].variance), rows.unit),
+        )
+
+
+def draw_effects(effects: list[tuple[int, float]], deviation: float, unit: str, path: Path) -> None:
+    """The shares of people below each effect, and those of a normal distribution; one SVG file."""
+    factor = 100.0 if unit == SHARE else 1.0
+    points = [(factor * effect, float(place)) for place, effect in effects]
+    lines = [Line("people, shrunken", points)]
+    reach = max(abs(x) for x, _y in points)
+    if deviation > 0:
+        reach = max(reach, 1.3 * factor * deviation)
+        places = np.linspace(-reach, reach, 61).tolist()
+        normal = [(x, 50 * (1 + math.erf(x / (factor * deviation * math.sqrt(2))))) for x in places]
+        lines.append(Line("normal, not shrunken", normal, marked=False))
+    ticks = [(float(x), f"{x:.3g}") for x in np.linspace(-reach, reach, 5)]
+    what = "points" if unit == SHARE else unit
+    axes = Axes(x=f"effect of a person, in {what}", y="people below, in %", ticks=ticks, from_zero=True)
+    path.write_text(line_chart(name="people-effects", title="How people differ", axes=axes, lines=lines), "utf-8")
+
+
+def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
+    if found.joined:
+        lost = ", ".join(found.joined)
+        yield (
+            f"Too few answers share what tells them apart: {lost} cannot be told from the rest, which holds them. "
+            "Items that several people answer are needed (responses_per_item) to see how pairs differ."
+        )
+    yield (
+        "The parts are those of a linear model with effects of people, items and questions that do not depend on each "
+        "other. A question in another place of the item (target, evidence) has another effect."
+    )
+    if sum(one.share for one in found.shares) > 1 + 1e-9:
+        yield "A share that is estimated below 0 is shown as 0, so that the shares add up to more than 100 %."
+    if rows.unit == SHARE:
+        yield "The answers are 0 or 1: most of their variance is chance, so that 10 % between people is much."
+    if others := [one.factor for one in shown_conditions(study) if one.per == "sitting" and one.factor not in levels]:
+        yield (
+            f"Levels of {', '.join(others)} are drawn for people, so that what they do counts as a difference between "
+            "people here; choose a level to leave it out."
+        )
+    if found.people < LEAST_DRAWN:
+        yield f"People's effects are not shown: {found.people} people, and their distribution needs {LEAST_DRAWN}."
+    yield "Shrunken effects lie closer together than people do. No single person's effect is shown or stored."

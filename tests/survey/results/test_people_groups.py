@@ -1,0 +1,206 @@
+"""Estimates by what people answered in forms: groups as they are counted by hand, small ones without figures."""
+
+import csv
+import io
+import json
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from survey.exceptions import HunchError
+from survey.models import Assignment, FormAnswer, Sitting, Study
+from survey.services.base.groups import ensure_researchers_group
+from survey.services.results import estimating, stored_estimates
+from survey.services.results.people_groups import LEAST_PEOPLE, NO_ANSWER, groups_of, people_questions
+from survey.study_file import FieldConfig
+from tests import cast
+from tests.kept import kept
+from tests.survey.filled import NO_ROLES, run_study
+
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+
+BLOCKS: list[dict[str, Any]] = [
+    {"kind": "consent", "text": "# Consent\n\nYou may stop at any time."},
+    {"kind": "items"},
+    {
+        "kind": "form",
+        "name": "who",
+        "version": "1",
+        "title": "You",
+        "fields": [
+            {"name": "use", "label": "How often?", "kind": "choice", "options": ["never", "weekly", "daily"]},
+            {"name": "age", "label": "Your age?", "kind": "number", "bands": [30, 50]},
+            {"name": "years", "label": "Since when?", "kind": "number"},
+            {"name": "tools", "label": "Which?", "kind": "multiple", "options": ["pen", "pencil"]},
+        ],
+    },
+    {"kind": "end"},
+]
+# Of 48 people: 20 never, 14 weekly, 9 daily (too few), 5 give no answer.
+SAID = [*["never"] * 20, *["weekly"] * 14, *["daily"] * 9, None, None, "prefer_not_to_say", "", "-"]
+
+
+@kept
+def asked_study(slug: str = "small") -> Study:
+    study = run_study(slug, stages=[{"sittings": 48}], blocks=BLOCKS, **NO_ROLES)
+    sittings = Sitting.objects.filter(stage__study=study).order_by("pk")
+    given = []
+    for place, (sitting, said) in enumerate(zip(sittings, SAID, strict=True)):
+        if said == "-":
+            continue  # Somebody who never came to the form.
+        answers = {"use": said, "age": 20 + place, "years": place % 3, "tools": ["pen"]}
+        given.append(FormAnswer(sitting=sitting, block="who", answers=answers, at=timezone.now()))
+    FormAnswer.objects.bulk_create(given)
+    return study
+
+
+@pytest.fixture
+def study() -> Study:
+    return asked_study()
+
+
+def changed_by_person(study: Study) -> dict[int, list[bool]]:
+    found: dict[int, list[bool]] = {}
+    for one in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("sitting"):
+        values = {response.screen: response.belief.value for response in one.responses.all()}
+        found.setdefault(one.sitting.respondent_id, []).append(values["posterior"] != values["prior"])
+    return found
+
+
+def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_others(study: Study) -> None:
+    (division,) = estimating.estimate(study, by=["use"]).divisions
+    assert division.labels == ("never", "weekly", "daily", NO_ANSWER)
+    assert division.people == (20, 14, 9, 5)
+    changed = changed_by_person(study)
+    people = [one.respondent_id for one in Sitting.objects.filter(stage__study=study).order_by("pk")]
+    never = [value for person in people[:20] for value in changed[person]]
+    others = [value for person in people[20:] for value in changed[person]]
+    first = division.figures[0][0].combined
+    assert first is not None and first.n_clusters == 20 and first.n == len(never)
+    assert first.value == pytest.approx(np.mean(never))
+    difference = division.rest[0][0].combined
+    assert difference is not None and difference.n_clusters == 48
+    assert difference.value == pytest.approx(np.mean(never) - np.mean(others))
+    low, high = difference.interval
+    assert low < difference.value < high and not division.differences
+    assert "How often?" in division.note and "no effect of what people answered" in division.note
+
+
+def test_a_group_of_too_few_people_has_a_sentence_and_no_figures(study: Study) -> None:
+    (division,) = estimating.estimate(study, by=["use"]).divisions
+    assert division.figures[2:] == ((), ()) and division.rest[2:] == ((), ())
+    assert division.withheld[:2] == ("", "")
+    assert division.withheld[2].startswith("9 people: figures need at least 10")
+    assert division.withheld[3].startswith("5 people: figures need at least 10")
+
+
+def test_the_others_must_be_enough_too(study: Study) -> None:
+    FormAnswer.objects.filter(sitting__in=Sitting.objects.order_by("pk")[:39]).update(
+        answers={"use": "never", "age": 40, "years": 1}
+    )
+    (division,) = estimating.estimate(study, by=["use"]).divisions
+    assert division.people == (39, 4, 5)
+    assert all(count < LEAST_PEOPLE for count in (48 - 39, 4, 5))
+    assert division.rest == () and division.figures[0] and division.figures[1:] == ((), ())
+
+
+def test_numbers_are_cut_by_the_bands_of_the_study_file_or_into_quartiles(study: Study) -> None:
+    age, years = estimating.estimate(study, by=["age", "years"]).divisions
+    assert age.labels == ("under 30", "30 to 49", "50 or more", NO_ANSWER)
+    assert age.people == (10, 20, 17, 1) and "bands of the study file" in age.note
+    assert age.withheld[3].startswith("1 person: ")
+    assert years.labels == ("under 1", "1", "2 or more", NO_ANSWER)
+    assert "quartiles of these people's numbers" in years.note and "fewer than four" in years.note
+
+
+def test_quartiles_hold_a_quarter_each(study: Study) -> None:
+    field = FieldConfig(name="age", label="Age?", kind="number")
+    question = people_questions(study)["age"]
+    people = [one.respondent_id for one in Sitting.objects.filter(stage__study=study)]
+    found = groups_of(study, type(question)("age", "who", field), people)
+    assert found.labels == ("under 32", "32 to 43", "44 to 54", "55 or more", NO_ANSWER)
+    counts = [list(found.of_person.values()).count(label) for label in found.labels]
+    assert counts == [12, 12, 11, 12, 0]
+
+
+def test_only_questions_with_one_answer_can_be_asked_for(study: Study) -> None:
+    assert [*people_questions(study)] == ["use", "age", "years"]
+    assert [*people_questions(study, ["age"])] == ["use", "who.age", "years"]
+    with pytest.raises(HunchError, match=r"tools is not one of outcome.*use, age, years"):
+        estimating.estimate(study, by=["tools"])
+
+
+def test_bands_that_cut_nothing_are_refused() -> None:
+    for bands, problem in (([50, 30], "each above the one before"), ([18, 30], "inside minimum and maximum")):
+        with pytest.raises(ValueError, match=problem):
+            FieldConfig(name="age", label="Age?", kind="number", minimum=18, bands=bands)
+    with pytest.raises(ValueError, match="only kind = 'number' has bands"):
+        FieldConfig(name="use", label="Use?", kind="choice", options=["a", "b"], bands=[1])
+
+
+def test_command_files_page_and_api_show_the_same(study: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("estimate", "small", "--by", "use", "--out", str(tmp_path), stdout=out)
+    report = estimating.estimate(study, by=["use"])
+    (division,) = report.divisions
+    assert "use: each group minus all the others together" in out.getvalue()
+    assert f"daily: {division.withheld[2]}" in out.getvalue() and "No estimate: daily" not in out.getvalue()
+    with (tmp_path / "estimates.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["division"] == "use"]
+    name, rest = division.rest[0][0].name, division.rest[0][0].combined
+    (found,) = [
+        row for row in rows if (row["figure"], row["label"], row["kind"]) == (name, "never", "difference to the rest")
+    ]
+    assert rest is not None and (float(found["value"]), float(found["low"])) == (rest.value, rest.interval[0])
+    withheld = {row["label"]: (row["respondents"], row["notes"]) for row in rows if row["kind"] == "withheld"}
+    assert withheld == {"daily": ("9", division.withheld[2]), NO_ANSWER: ("5", division.withheld[3])}
+    assert {row["kind"] for row in rows if row["label"] == "daily"} == {"withheld"}
+
+    assert stored_estimates.shown_estimates(study, by=["use"]).report == report
+    page, api = Client(), APIClient()
+    user = get_user_model().objects.create_superuser("root", password="-")
+    page.force_login(user)
+    api.force_authenticate(user)
+    address = reverse("admin:survey_study_estimates", args=[study.pk])
+    text = unescape(page.get(address, {"by": "use"}).content.decode())
+    assert '<option value="use" selected>use: How often?</option>' in text
+    assert "never minus the others" in text and f"daily: {division.withheld[2]}" in text
+    (body,) = api.get("/api/v1/studies/small/estimates/", {"by": "use"}).json()["divisions"]
+    assert body == json.loads(json.dumps(report.as_json()["divisions"][0]))
+
+
+def test_a_later_answer_to_a_form_makes_stored_figures_out_of_date(study: Study) -> None:
+    before = stored_estimates.basis_of(study).sha256
+    last = Sitting.objects.filter(stage__study=study).order_by("pk").last()
+    assert last is not None
+    FormAnswer.objects.create(sitting=last, block="who", answers={"use": "never"}, at=timezone.now())
+    assert stored_estimates.basis_of(study).sha256 != before
+
+
+def test_members_who_may_not_export_see_no_groups_of_people(study: Study) -> None:
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.groups.add(ensure_researchers_group())
+    cast.join(viewer, study, "viewer")
+    page = Client()
+    page.force_login(viewer)
+    address = reverse("admin:survey_study_estimates", args=[study.pk])
+    assert 'value="use"' not in page.get(address).content.decode()
+    text = page.get(address, {"by": "use"}).content.decode()
+    assert "for members who may export" in text and "9 people" not in text
+
+
+def test_a_blind_study_is_divided_by_answers_and_not_by_conditions(study: Study) -> None:
+    Study.objects.filter(pk=study.pk).update(is_blind=True)
+    study.refresh_from_db()
+    assert "use" in estimating.division_names(study)
+    assert set(estimating.division_names(study)).isdisjoint({one.factor for one in study.config.conditions})

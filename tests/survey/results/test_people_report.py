@@ -1,0 +1,112 @@
+"""The report `people`: shares of variance and people's effects, in all its places, with nobody's own value."""
+
+import csv
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+import bandit
+from survey.exceptions import HunchError, StateRefused
+from survey.models import Assignment, Study
+from survey.services.base.seeds import generator
+from survey.services.results import estimating, reports
+from survey.services.results.people_report import PERCENTILES
+from survey.services.results.weights import answer_weights
+from tests import cast
+from tests.survey.filled import NO_ROLES, run_study
+
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+
+
+@pytest.fixture
+def study() -> Study:
+    return run_study(
+        stages=[{"sittings": 36}, {"sittings": 36, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
+        predictor={"name": "same_task"},
+        candidates={"size": 1500},
+        **NO_ROLES,
+    )
+
+
+def test_it_is_the_closed_form_on_the_answers_that_count_with_their_weights(study: Study) -> None:
+    findings = reports.make(study, "people", {"resamples": ["20"]})
+    weights = answer_weights(study, {})
+    values, person, item, weight, subjects = [], [], [], [], []
+    for one in Assignment.objects.filter(slot__stage__study=study, state="counted").order_by("slot__stage", "slot"):
+        beliefs = {response.screen: response.belief.value for response in one.responses.all()}
+        values.append(float(beliefs["posterior"] != beliefs["prior"]))
+        person.append(one.sitting.respondent_id)
+        item.append(one.slot.item_id)
+        weight.append(weights[one.pk])
+        subjects.append([question.pk for question in (one.slot.item.pair.evidence, one.slot.item.pair.target)])
+    made = bandit.variance_components(
+        values=values,
+        person=person,
+        item=item,
+        subjects=np.array(subjects),
+        weight=weight,
+        rng=generator(study.config.seed, "people"),
+        resamples=20,
+    )
+    (shares, effects) = findings.tables
+    by_part = {row[0]: row[2] for row in shares.rows}
+    # Which of an item's questions comes first does not matter to a share.
+    assert by_part == pytest.approx({one.name: one.share for one in made.shares})
+    assert findings.data["people"] == 72 and findings.data["answers"] == len(values)
+    assert [row[0] for row in effects.rows] == list(PERCENTILES)
+    assert [row[1] for row in effects.rows] == pytest.approx(np.percentile(made.effects, PERCENTILES).tolist())
+
+
+def test_command_page_api_and_figure_show_it_and_nobody_in_it(study: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("report", "small", "people", "resamples=20", "--out", str(tmp_path), stdout=out, stderr=out)
+    assert "of the variance of single answers lies between people" in out.getvalue()
+    assert "pairs cannot be told from the rest" in out.getvalue()
+    with (tmp_path / "variance_shares.csv").open(newline="") as file:
+        parts = [row["part"] for row in csv.DictReader(file)]
+    assert parts[0] == "people" and parts[-1] == "rest" and "pairs" not in parts
+    figure = (tmp_path / "people_effects.svg").read_text()
+    ElementTree.fromstring(figure)  # noqa: S314 - our own file
+    assert "people, shrunken" in figure and "normal, not shrunken" in figure
+    names = set(study.respondents.values_list("pseudonym", flat=True))
+    written = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert len(names) == 72 and not any(name in written for name in names)
+    page, api = Client(), APIClient()
+    user = get_user_model().objects.create_superuser("root", password="-")
+    page.force_login(user)
+    api.force_authenticate(user)
+    text = page.get(reverse("admin:survey_study_report", args=[study.pk, "people"])).content.decode()
+    assert "Where answers differ" in text and "<svg" in text
+    body = api.get("/api/v1/studies/small/reports/people/", {"resamples": "20"}).json()
+    assert [row["part"] for row in body["data"]["shares"]] == parts
+
+
+def test_another_figure_is_chosen_by_its_name_and_an_unknown_one_refused(study: Study) -> None:
+    findings = reports.make(study, "people", {"figure": ["posterior_correct"], "resamples": ["20"]})
+    named = {one.name: one for one in estimating.estimate(study).figures}
+    assert findings.data["figure"] == named["posterior_correct"].title
+    assert 0 < findings.data["answers"] < estimating.estimate(study).answers
+    with pytest.raises(HunchError, match="figure: weather is not one of changed_over_0"):
+        reports.make(study, "people", {"figure": ["weather"]})
+
+
+def test_few_people_are_refused_or_have_no_distribution() -> None:
+    few = run_study("few", stages=[{"sittings": 12}], **NO_ROLES)
+    findings = reports.make(few, "people", {"resamples": ["20"]})
+    assert [table.name for table in findings.tables] == ["variance_shares"] and not findings.pictures
+    assert any("12 people, and their distribution needs 30" in note for note in findings.notes)
+    empty = cast.open_study(slug="empty")
+    with pytest.raises(StateRefused, match="no answer counts yet"):
+        reports.make(empty, "people", {})
+    for _person in range(2):
+        cast.walk(cast.begin(empty))
+    with pytest.raises(StateRefused, match="2 people; the variance between people needs 10"):
+        reports.make(empty, "people", {})
