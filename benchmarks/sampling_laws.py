@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 import bandit
 from benchmarks import _component_laws, _estimate_laws
 from benchmarks._estimate_cases import CASES
-from benchmarks._law_rows import table
+from benchmarks._law_rows import Row, table
 from benchmarks._meter import Meter
 from tests.bandit.laws import p_value_of_counts, p_value_of_largest_z
 
@@ -311,6 +311,37 @@ def draw_laws(draws: int, seed: int) -> dict[str, float]:
     return laws
 
 
+def wave_rows(studies: int, seed: int) -> list[Row]:
+    """The change within people between two waves: levels and changes differ between people, chances between items, and
+    a third of the people do not come back."""
+    rng, truth, people, items = np.random.default_rng([9, seed]), 0.3, 60, 5
+    values, errors, held = [], [], 0
+    for _ in range(studies):
+        level, own = rng.normal(0, 1, people), rng.normal(truth, 0.4, people)
+        first = np.repeat(np.arange(people), items)
+        second = np.repeat(np.flatnonzero(rng.random(people) < 0.67), items)
+        found = bandit.paired_change(
+            first=level[first] + rng.normal(0, 1, first.size),
+            first_weight=rng.choice([1.0, 2.0, 4.0], first.size),
+            first_person=first,
+            second=(level + own)[second] + rng.normal(0, 1, second.size),
+            second_weight=rng.choice([1.0, 3.0], second.size),
+            second_person=second,
+        )
+        if found is not None:
+            values.append(found.value)
+            errors.append(found.standard_error)
+            held += found.interval[0] <= truth <= found.interval[1]
+    spread, case = float(np.std(values, ddof=1)), "waves: change within 60 people, a third lost"
+    bias = float(np.mean(values) - truth) / spread
+    accuracy = float(np.mean(np.square(errors)) ** 0.5) / spread
+    return [
+        Row(case, "bias in spreads", "", bias, -0.15, 0.15, studies),
+        Row(case, "standard error / spread", "", accuracy, 0.93, 1.07, studies),
+        Row(case, "coverage of 95 %", "", held / studies, 0.93, 0.97, studies),
+    ]
+
+
 class Frozen(bandit.Design):
     """A design with its cut already made."""
 
@@ -376,6 +407,7 @@ def main() -> int:
         looks = list(pool.map(looked_at, seeds, chunksize=10))
         laws = drawing()
         rows += [row for one in running for row in one()]
+        rows += pool.submit(wave_rows, options.studies, options.seed)()
     for name, p in laws.items():
         print(f"{name:30}  {options.draws} draws  p = {p:.3g}")
     lowest = min(1.0, min(laws.values()) * len(laws))

@@ -102,6 +102,15 @@ def context(
             for line in report.majorities
         ],
         "about_the_auc": [*beside.about_the_auc(report.noise)],
+        "wave_sentences": [*dict.fromkeys(f"{line.label.capitalize()}: {line.sentence}" for line in report.waves)],
+        "waves": [
+            (
+                line,
+                "–" if line.estimate is None else _number(line.estimate.value, line.unit),
+                "–" if line.estimate is None else _interval(line.estimate, line.unit),
+            )
+            for line in report.waves
+        ],
         "anytime": [
             (
                 line,

@@ -27,6 +27,7 @@ from survey.live import snapshots
 from survey.live.stage_sections import StageSection
 from survey.models import Stage, Study
 from survey.panels import owed_list
+from survey.panels.inviting import may_invite
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.services.answers import blinding
 from survey.services.base import auditing, csv_lines, rights
@@ -42,7 +43,7 @@ from .drafting import may_draft
 from .filters import TestCopyFilter, deferred_study, study_filter
 from .study_file import file_facts
 from .study_making import StudyMakingPages
-from .test_copies import TestCopyPages
+from .waves import WavePages
 
 State = Stage.State
 LISTS = (
@@ -204,7 +205,7 @@ ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
 @admin.register(Study)
-class StudyAdmin(StudyMakingPages, TestCopyPages):
+class StudyAdmin(StudyMakingPages, WavePages):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
@@ -266,6 +267,7 @@ class StudyAdmin(StudyMakingPages, TestCopyPages):
             earlier=study_page.earlier_stages(context["live"]),
             **context,
             may_draft=may_draft(request.user, study),
+            waves=may_invite(request.user, study),
             **file_facts(study, request.user),
             files=_files(study, request.user),
             file_problems=[] if context["instrument_problem"] else file_problems(study),

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from survey.exceptions import FieldErrors, FileErrors, NotFound, StateRefused
 from survey.models import Evaluation, JobStep, PredictorRun, Stage, Study, Submission
+from survey.panels import inviting
 from survey.panels.accounts import cost_at_panel
 from survey.panels.asking import state_meant
 from survey.services.answers import blinding
@@ -27,6 +28,7 @@ from .researchers import MOVES, ResearcherView, StudyList, stage_rows
 from .respondents import REFUSED_BODIES, errors
 from .serializers import StageSerializer
 from .study_serializers import (
+    InvitedSerializer,
     NewStudySerializer,
     OverviewSerializer,
     PostingSerializer,
@@ -302,6 +304,25 @@ class RunList(ResearcherView):
             for run in runs
         ]
         return Response(RunSerializer(lines, many=True).data)
+
+
+class InviteToWave(ResearcherView):
+    @extend_schema(
+        operation_id="wave_invite",
+        summary="Invite people to a later wave",
+        parameters=[OpenApiParameter("wave", int, OpenApiParameter.PATH, description="The wave, 2 or more.")],
+        request=None,
+        responses={200: InvitedSerializer, **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 429)},
+        tags=["researchers"],
+    )
+    def post(self, request: Request, slug: str, wave: int) -> Response:
+        """Invite everybody who finished the wave before and can still come. With links, each person's is in this answer
+        and is never shown again; elsewhere they come into the panel's group. It needs a token with the scope run, and
+        the audit has it. Who was invited is not invited again."""
+        study = self.study(slug, inviting.right_needed(self.study(slug, Right.SEE)))
+        root = request.build_absolute_uri("/").rstrip("/")
+        found = inviting.invite(study, min(wave, LARGEST_INDEX), root=root, by=request.user, via="api")
+        return Response(InvitedSerializer(found).data)
 
 
 class PostingList(ResearcherView):

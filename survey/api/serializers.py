@@ -686,6 +686,7 @@ _ESTIMATED: dict[str, Any] = {
                         "notes": "",
                     }
                 ],
+                "waves": [],
                 "computed_at": "2026-11-23T09:30:00Z",
                 "is_current": True,
             },
@@ -724,6 +725,12 @@ class EstimatesSerializer(serializers.Serializer[Any]):
     )
     leaving = serializers.DictField(
         allow_null=True, help_text="People who left before their last item, and whether they did by their last answer."
+    )
+    waves = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="How each figure changed within the people who answered in two waves that follow each other, with an "
+        "interval by person, how many they are (people), and how many did not come back (not_back). Empty for a study "
+        "of one wave.",
     )
     anytime = serializers.ListField(
         child=serializers.DictField(),

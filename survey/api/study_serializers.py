@@ -238,6 +238,50 @@ class RunSerializer(serializers.Serializer[Any]):
     )
 
 
+class InviteLinkSerializer(serializers.Serializer[Any]):
+    first_number = serializers.IntegerField(help_text="The number of the link with which the person began.")
+    number = serializers.IntegerField()
+    address = serializers.CharField()
+    opens = serializers.DateTimeField(help_text="From when the person may begin.")
+    closes = serializers.DateTimeField(help_text="Until when.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "people invited by links",
+            value={
+                "study": "my-study",
+                "wave": 2,
+                "invited": 1,
+                "later": 0,
+                "next_at": None,
+                "forgotten": 0,
+                "sentence": "1 people invited to wave 2 of my-study",
+                "links": [
+                    {
+                        "first_number": 7,
+                        "number": 51,
+                        "address": "https://study.example.org/s/my-study/?link=0123456789abcdefghijAB",
+                        "opens": "2026-12-05T10:00:00Z",
+                        "closes": "2026-12-12T10:00:00Z",
+                    }
+                ],
+            },
+        )
+    ]
+)
+class InvitedSerializer(serializers.Serializer[Any]):
+    study = serializers.CharField()
+    wave = serializers.IntegerField()
+    invited = serializers.IntegerField(help_text="How many people were invited by this call.")
+    later = serializers.IntegerField(help_text="How many are not due yet; invite again.")
+    next_at = serializers.DateTimeField(allow_null=True, help_text="When the first of them is.")
+    forgotten = serializers.IntegerField(help_text="How many could come, and whose ids were removed.")
+    sentence = serializers.CharField()
+    links = InviteLinkSerializer(many=True)
+
+
 @extend_schema_serializer(
     examples=[
         OpenApiExample(

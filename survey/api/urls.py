@@ -18,6 +18,7 @@ urlpatterns = [
     path("studies/<slug:slug>/steps/", running.StepList.as_view(), name="steps"),
     path("studies/<slug:slug>/runs/", running.RunList.as_view(), name="runs"),
     path("studies/<slug:slug>/postings/", running.PostingList.as_view(), name="postings"),
+    path("studies/<slug:slug>/waves/<int:wave>/invite/", running.InviteToWave.as_view(), name="wave-invite"),
     path("studies/<slug:slug>/answers/", researchers.AnswerList.as_view(), name="answers"),
     path("studies/<slug:slug>/answers.csv", researchers.AnswerFile.as_view(), name="answers-csv"),
     path("studies/<slug:slug>/reports/", researchers.ReportList.as_view(), name="reports"),

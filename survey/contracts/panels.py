@@ -7,6 +7,7 @@ docs/panels.md explains how to add a panel.
 """
 
 import re
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from survey.study_file import as_far_as_possible
 from .plugins import Plugins
 
 if TYPE_CHECKING:
-    from survey.models import Posting, Study
+    from survey.models import Posting, Stage, Study
     from survey.study_file import StudyConfig
 
 # The version of this contract. Each panel states the version that it is written for.
@@ -241,6 +242,34 @@ class Bonus:
     submission: str = field(repr=False)
     person: str = field(repr=False)
     cents: int
+
+
+@dataclass(frozen=True)
+class Invitee:
+    """Somebody who may come for a later wave, by the ids of wave 1, and when they may begin it."""
+
+    ids: PanelIds
+    opens: datetime
+    closes: datetime
+
+
+@dataclass(frozen=True)
+class InviteLink:
+    """A person's own link to a later wave, as it is shown once. `first_number` is that of their first link."""
+
+    first_number: int
+    number: int
+    address: str = field(repr=False)
+    opens: datetime
+    closes: datetime
+
+
+@dataclass(frozen=True)
+class Invitations:
+    """How many people a panel has invited, with their links if it is people with links."""
+
+    invited: int
+    links: Sequence[InviteLink] = ()
 
 
 @dataclass(frozen=True)
@@ -548,6 +577,8 @@ class Panel:
     client: ClassVar[type[PanelClient] | None] = None
     # Whether anybody with the address may begin, and nobody is paid.
     is_open: ClassVar[bool] = False
+    # Whether people are invited to later waves by links of their own, which are made here.
+    invites_by_links: ClassVar[bool] = False
     # The name under which people know it, to be shown on their pages; empty if it has none.
     name_for_people: ClassVar[str] = ""
     # Whether people come from its pages, and return there with a code or give their place back.
@@ -689,6 +720,57 @@ class Panel:
             ids: those that the person came with; None where they are not known any more.
         """
         return study.config.panel.address_after(outcome, code)
+
+    # Later waves
+
+    def refuse_invitations(self, study: "Study") -> None:
+        """
+        Raises:
+            PanelCannot: it has no way of inviting people again.
+        """
+        if type(self).invite is Panel.invite:
+            raise PanelCannot(
+                f"{self.name} cannot invite people again from here: invite them on the panel's own pages; "
+                f"reconcile {study.slug} --out FILE.csv --with-panel-ids lists who finished"
+            )
+
+    def invite(
+        self,
+        stage: "Stage",
+        people: Sequence[Invitee],
+        *,
+        root: str = "",
+        client: PanelClient | None = None,
+    ) -> Invitations:
+        """Invite people to the stage's wave. Safe to repeat: who was invited is not invited a second time.
+
+        Args:
+            root: where people reach this server, for a panel that invites by links.
+            client: open, for a panel that is asked.
+
+        Raises:
+            PanelCannot: it has no way of doing so.
+        """
+        self.refuse_invitations(stage.study)
+        return Invitations(0)
+
+    def invited_group(self, posting: "Posting") -> str:
+        """The name of the group of those who are invited to the posting's wave; empty if it keeps none."""
+        return ""
+
+    def returning_queries(
+        self, study: "Study", people: Sequence[PanelIds], *, root: str
+    ) -> Sequence[Mapping[str, str]]:
+        """The parameters with which simulated people come back for a later wave, by the ids of wave 1."""
+        names = self.parameter_names(study.config)
+        return [
+            {
+                name: ids.person if what == "person" else secrets.token_hex(12)
+                for what, name in names.items()
+                if what in ("person", "study", "submission")
+            }
+            for ids in people
+        ]
 
     # What its words mean
 

@@ -42,6 +42,7 @@ from .sitting import (
     Response,
     Score,
     Sitting,
+    WaveIdentity,
 )
 from .study import CompletionCode, Stage, Study
 from .upload import Upload
@@ -120,6 +121,7 @@ __all__ = [
     "UnfinishedScreen",
     "Upload",
     "WatchRecord",
+    "WaveIdentity",
     "WebhookEvent",
     "Withdrawal",
 ]

@@ -12,6 +12,15 @@ class EntryLink(models.Model):
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="entry_links")
     number = models.PositiveIntegerField(help_text="As in the file that the links were written into.")
+    wave = models.PositiveSmallIntegerField(default=1, help_text="The wave that it invites to.")
+    first = models.ForeignKey(
+        "self",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="later",
+        help_text="Of a later wave: the link with which its person began.",
+    )
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -24,6 +33,11 @@ class EntryLink(models.Model):
         permissions = [("make_links", "Can make entry links")]
         constraints = [
             models.UniqueConstraint(fields=["study", "number"], name="entry_link_number_once_a_study"),
+            models.UniqueConstraint(fields=["first", "wave"], name="entry_link_one_a_person_and_wave"),
+            models.CheckConstraint(
+                condition=Q(wave=1, first__isnull=True) | Q(wave__gte=2, first__isnull=False),
+                name="entry_link_of_a_later_wave_has_a_first",
+            ),
             models.CheckConstraint(condition=Q(number__gte=1), name="entry_link_number_at_least_1"),
         ]
 

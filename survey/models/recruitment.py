@@ -52,6 +52,9 @@ class Posting(models.Model):
     )
     told = models.JSONField(default=dict, help_text="What the panel last said of money and time.")
     publish_at = models.DateTimeField(null=True, blank=True, help_text="When the panel is to show it by itself.")
+    invited_group = models.CharField(
+        max_length=64, blank=True, help_text="Of a later wave: the panel's group of those who are invited."
+    )
     draft = models.JSONField(default=dict, help_text="What the panel was sent, filters and codes among it.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"

@@ -62,6 +62,30 @@ class PanelIdentity(models.Model):
         return f"panel identity of {self.respondent}"
 
 
+class WaveIdentity(models.Model):
+    """The panel's ids with which a person came back for a later wave. Those of wave 1 are the panel identity's."""
+
+    identity = models.ForeignKey(PanelIdentity, on_delete=models.CASCADE, related_name="of_waves")
+    wave = models.PositiveSmallIntegerField()
+    submission_hash = models.CharField(max_length=64, blank=True)
+    browser_hash = models.CharField(
+        max_length=64, blank=True, help_text="Of a secret of the browser in which the person consented."
+    )
+    ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["identity_id", "wave"]
+        verbose_name_plural = "panel identities of later waves"
+        constraints = [
+            models.UniqueConstraint(fields=["identity", "wave"], name="wave_identity_one_a_person_and_wave"),
+            models.CheckConstraint(condition=Q(wave__gte=2), name="wave_identity_of_a_later_wave"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.identity} in wave {self.wave}"
+
+
 class Sitting(QuickRows):
     """One pass of a respondent through a stage.
 

@@ -234,6 +234,11 @@ class Stage(models.Model):
         return None if self.is_pilot else self.study.main_stages().filter(index=self.index - 1).first()
 
     @property
+    def wave(self) -> int:
+        """Its sittings are its people's in this wave."""
+        return self.study.config.stages[self.index - 1].wave
+
+    @property
     def is_pilot(self) -> bool:
         return self.index <= self.study.config.pilots
 

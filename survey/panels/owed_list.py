@@ -18,7 +18,7 @@ from survey.models import AuditEntry, CompletionCode, Sitting, Study
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.base.auditing import record
 from survey.services.sittings.endings import outcome_of
-from survey.services.sittings.identities import unseal
+from survey.services.sittings.identities import identity_of, unseal
 
 from .money import points_of, promised
 
@@ -124,7 +124,8 @@ def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, vi
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
     record(LISTED, study, by=by, via=via, people=len(lines))
     for line, row in zip(lines, rows_of(study, lines), strict=True):
-        identity = getattr(line.sitting.respondent, "panel_identity", None)
+        first = getattr(line.sitting.respondent, "panel_identity", None)
+        identity = first if line.sitting.wave == 1 else identity_of(line.sitting)
         ids = unseal(bytes(identity.ids_encrypted).decode()) if identity is not None else None
         yield [*((ids.person, ids.submission or None) if ids is not None else (None, None)), *row]
 

@@ -132,6 +132,7 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
         return Posting.objects.create(
             study=study,
             stage=stage,
+            wave=stage.wave,
             panel=panel.kind,
             internal_name=f"{study.slug[:60]} stage {stage.index} posting {study.postings.count() + 1}",
             created_by=by if getattr(by, "pk", None) else None,
@@ -160,8 +161,12 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
 
 
 def _join_group(posting: Posting, client: PanelClient) -> None:
-    """Find or make the group into which the posting's people come."""
+    """Find or make the group into which the posting's people come, and of a later wave that of who is invited."""
     panel = posting.study.config.panel
+    if posting.wave > 1 and not posting.invited_group and (name := panels.get(posting.panel).invited_group(posting)):
+        posting.invited_group = client.group(name, project=panel.project or "")[:64]
+        if not _mine(posting, Pending.DRAFT).update(invited_group=posting.invited_group):
+            raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
     if not panel.participant_group or posting.group:
         return
     if not client.can("group"):
@@ -311,6 +316,7 @@ def adopt(
         posting = Posting.objects.create(
             study=study,
             stage=stage,
+            wave=stage.wave,
             panel=panel.kind,
             internal_name=f"{study.slug[:60]} stage {stage.index} posting {study.postings.count() + 1}",
             external_id=external_id,

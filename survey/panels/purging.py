@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce
 from survey.contracts import panels
 from survey.contracts.panels import SubmissionStatus
 from survey.exceptions import HunchError
-from survey.models import Erasure, PanelIdentity, Payment, PaymentBatch, Stage, Study, Submission
+from survey.models import Erasure, PanelIdentity, Payment, PaymentBatch, Stage, Study, Submission, WaveIdentity
 from survey.services.base import erasures
 from survey.services.base.auditing import record
 from survey.services.base.retention import is_over
@@ -110,8 +110,9 @@ def remove_ids(
     Submission.objects.filter(pk__in=list(submissions.values_list("pk", flat=True))).update(ids_encrypted=b"")
     if with_hashes:
         _forget_hashes(submissions)
-        identities.delete()
+        identities.delete()  # And with them those of later waves.
     else:
+        WaveIdentity.objects.filter(identity__in=identities.values("pk")).update(ids_encrypted=b"")
         identities.update(ids_encrypted=b"")
 
 
@@ -155,6 +156,8 @@ def _still_open(study: Study) -> str:
     panel = panels.of_study(study)
     if panel.is_open:
         return ""
+    if to_come := _wave_to_come(study):
+        return f"wave {to_come} is still to come: people are invited to it by these ids"
     if panel.problem:
         return f"nobody knows who is still to be paid: {panel.problem}"
     running = study.stages.exclude(state__in=[Stage.State.DRAFT, Stage.State.PLANNED, Stage.State.FROZEN]).first()
@@ -166,6 +169,14 @@ def _still_open(study: Study) -> str:
         if due := owed(posting):
             return f"{posting} owes {len(due)} bonuses: pay_bonuses shows and pays them"
     return ""
+
+
+def _wave_to_come(study: Study) -> int:
+    """The first later wave that is not over, where people have come; 0 if there is none."""
+    if not study.config.waves or not study.respondents.exists():
+        return 0
+    stages = study.stages.exclude(state=Stage.State.FROZEN).order_by("index")
+    return min((stage.wave for stage in stages if stage.wave > 1), default=0)
 
 
 def _posting_open(submissions: QuerySet[Submission], batches: QuerySet[PaymentBatch]) -> str:

@@ -28,6 +28,7 @@ from survey.models import (
     Sitting,
     Study,
     Submission,
+    WaveIdentity,
 )
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.base.auditing import record
@@ -338,13 +339,17 @@ def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
         .select_related("respondent")
     )
     found = []
-    for identity in strangers:
-        sitting = identity.respondent.sittings.filter(wave=posting.wave).first()
+    later = WaveIdentity.objects.filter(
+        identity__in=PanelIdentity.objects.filter(study=study, panel=posting.panel, respondent__is_simulated=False),
+        created_at__lt=min(at for at in read if at is not None),
+    ).exclude(submission_hash__in=known)
+    came = [(identity.respondent, 1) for identity in strangers]
+    came += [(one.identity.respondent, one.wave) for one in later.select_related("identity__respondent")]
+    for respondent, wave in came:
+        sitting = respondent.sittings.filter(wave=wave).first()
         sentence = "the panel knows no such submission: check how this person came here"
         judgement = Judgement(Action.LOOK, sentence)
-        found.append(
-            Participation(None, identity.respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement)
-        )
+        found.append(Participation(None, respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement))
     return found
 
 

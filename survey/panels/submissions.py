@@ -16,9 +16,9 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.contracts.panels import PanelClient, PanelIds, PostingState, SubmissionAtPanel, SubmissionStatus
 from survey.exceptions import HunchError, StateRefused
-from survey.models import PanelIdentity, Posting, Sitting, Stage, Submission
+from survey.models import Posting, Sitting, Stage, Submission
 from survey.services.sittings.expiry import expire_sitting
-from survey.services.sittings.identities import seal, submission_hash
+from survey.services.sittings.identities import people_by_submission, seal, submission_hash
 
 from . import accounts, groups
 from .asking import can_ask, client_of, longest_call, state_of, status_of, words_of
@@ -143,8 +143,7 @@ def _store_chunk(posting: Posting, read: Sequence[SubmissionAtPanel], read_at: d
         ids = PanelIds(posting.panel, one.person, posting.external_id, one.submission)
         by_key[submission_hash(posting.study, ids)] = ids, one
     known = {row.submission_hash: row for row in posting.submissions.filter(submission_hash__in=by_key)}
-    identities = PanelIdentity.objects.filter(study=posting.study_id, submission_hash__in=by_key)
-    people = dict(identities.values_list("submission_hash", "respondent"))
+    people = people_by_submission(posting.study, by_key)
     returned: list[Submission] = []
     for key, (ids, one) in by_key.items():
         row = known.get(key)

@@ -18,8 +18,9 @@ from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.exceptions import StateRefused
-from survey.models import Sitting, Stage, Study
+from survey.models import Respondent, Sitting, Stage, Study
 from survey.services.base.seeds import derive
+from survey.services.sittings import waves
 from survey.services.sittings.capacity import admitting_stage
 from survey.services.sittings.enrolment import why_no_simulated_people
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
@@ -32,7 +33,7 @@ from .loopback import loopback_url
 from .own_site import OwnSite
 from .routes import ROUTES
 from .scanners import scan
-from .visitors import Person, SimulationError, open_client, queries
+from .visitors import Person, SimulationError, open_client, queries, queries_of_returning
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,18 @@ def cells_in_turn(study: Study, stage: Stage, *, first: int, count: int, seed: i
     return of_person
 
 
+def returning_people(study: Study, stage: Stage, *, chance: float, seed: int) -> list[Respondent]:
+    """The simulated people who come back for the stage's wave: each who finished the wave before, with that chance.
+    Asked again, the same people come, but for those who have come."""
+    due = waves.due_for(study, stage.wave, now=timezone.now())
+    found = []
+    for one in due:
+        own = derive(seed, "return", stage.wave, one.sitting.respondent.pseudonym)
+        if one.sitting.respondent.is_simulated and random.Random(own).random() < chance:  # noqa: S311 - reproducible
+            found.append(one.sitting.respondent)
+    return found
+
+
 class Crowd:
     """People for the open stage of a study, each with their own seed.
 
@@ -80,6 +93,8 @@ class Crowd:
             default.
         pace: seconds that people look at a page on average; 0 by default.
         site: what answers them; by default the server at `base_url`.
+        return_chance: in a later wave, the chance that a simulated person who finished the wave before comes back. So
+            many of them come, at most `respondents`.
     """
 
     def __init__(
@@ -96,6 +111,7 @@ class Crowd:
         rates: Rates = NONE,
         pace: float = 0.0,
         site: OwnSite | None = None,
+        return_chance: float = 1.0,
     ) -> None:
         """
         Raises:
@@ -120,8 +136,14 @@ class Crowd:
         stage_name: int | str = "every" if same_in_every_stage else stage.index
         base = study.seed if seed is None else seed
         seeds = [seed_of(base, stage_name, number) for number in range(come, come + respondents)]
-        strays = stray_scanners(respondents, rates)
-        addresses = queries(study, count=respondents + strays, root=self.base_url)
+        returning: Sequence[Mapping[str, str]] = ()
+        if stage.wave > 1:
+            who = returning_people(study, stage, chance=return_chance, seed=base)[:respondents]
+            returning = queries_of_returning(study, who, root=self.base_url)
+            respondents, seeds = len(returning), seeds[: len(returning)]
+        # Programs that only read come to a first wave alone: nobody else's address leads into a later one.
+        strays = 0 if stage.wave > 1 else stray_scanners(respondents, rates)
+        addresses = returning or queries(study, count=respondents + strays, root=self.base_url)
         habits = habits_of(respondents, rates=rates, config=study.config, seed=derive(base, "crowd", stage.index, come))
         belongings = cells_in_turn(study, stage, first=come, count=respondents, seed=base)
         self.people = [

@@ -93,10 +93,13 @@ def _compared(
     """For each number: what it counts, its value as the people saw it, and its value in the database."""
     sittings = Sitting.objects.filter(pk__in=_sittings(people))
     begun = [person for person in people if person.diary.tokens]
-    new = Respondent.objects.filter(study=stage.study_id, pk__gt=before.last_respondent, is_simulated=True)
+    if stage.wave > 1:
+        new = Respondent.objects.filter(sittings__in=sittings, is_simulated=True, sittings__wave=stage.wave)
+    else:
+        new = Respondent.objects.filter(study=stage.study_id, pk__gt=before.last_respondent, is_simulated=True)
     yield "people who began", len(begun), new.count()
     yield "sittings that they were let into", sum(len(person.diary.tokens) for person in begun), len(begun)
-    yield "sittings of these people", len(begun), Sitting.objects.filter(respondent__in=new).count()
+    yield "sittings of these people", len(begun), Sitting.objects.filter(respondent__in=new, wave=stage.wave).count()
     outcomes = Counter(person.diary.outcome for person in people)
     yield (
         "people who reached the last page",

@@ -38,6 +38,7 @@ Say = Callable[[int, int, str], None]
 
 LONGEST = timedelta(minutes=50)
 LOOK_EVERY = 1.0  # seconds between two looks at steps that another worker has
+RETURN_CHANCE = 0.8  # Of who finished a wave, in the next one.
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,17 @@ class _Going:
         wanted = min(self.people or stage.config.sittings, stage.config.sittings)
         if wanted <= there:
             return
-        crowd = Crowd(study=self.copy, respondents=wanted - there, rates=REALISTIC, concurrency=1, site=self.site)
+        crowd = Crowd(
+            study=self.copy,
+            respondents=wanted - there,
+            rates=REALISTIC,
+            concurrency=1,
+            site=self.site,
+            return_chance=RETURN_CHANCE,
+        )
+        wanted = there + len(crowd.people)
+        if not crowd.people:
+            self.notes.append(f"stage {stage.index}: nobody came back for wave {stage.wave}")
         for number, _visit in enumerate(crowd.visits(), start=there + 1):
             self.say(stage, number / wanted / 2, f"person {number} of {wanted} in stage {stage.index}")
 

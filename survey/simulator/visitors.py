@@ -14,9 +14,10 @@ import httpx
 from survey.contracts import panels
 from survey.contracts.screens import SimulatedPerson
 from survey.exceptions import HunchError
-from survey.models import Study
+from survey.models import Respondent, Study
 from survey.services.base.seeds import derive
 from survey.services.sittings import entry
+from survey.services.sittings.identities import unseal
 from survey.study_file import CellConfig, StudyConfig
 
 from .habits import ORDINARY, Habit
@@ -52,6 +53,13 @@ def queries(study: Study, *, count: int, root: str) -> Sequence[Mapping[str, str
     """
     found = panels.of_study(study).simulated_queries(study, count=count, root=root)
     return found if found is not None else [made_up_ids(study.config) for _number in range(count)]
+
+
+def queries_of_returning(study: Study, people: Sequence[Respondent], *, root: str) -> Sequence[Mapping[str, str]]:
+    """What the addresses of simulated people carry who come back for a later wave."""
+    opened = (unseal(bytes(who.panel_identity.ids_encrypted).decode()) for who in people)
+    known = [ids for ids in opened if ids is not None]
+    return panels.of_study(study).returning_queries(study, known, root=root)
 
 
 @dataclass

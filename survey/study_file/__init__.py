@@ -52,6 +52,7 @@ from .sampling import (
     design_defaults,
 )
 from .study import StudyConfig, TextsConfig
+from .waves import WaveConfig
 
 __all__ = [
     "CANDIDATES",
@@ -111,6 +112,7 @@ __all__ = [
     "Text",
     "TextsConfig",
     "TitleText",
+    "WaveConfig",
     "WrongKey",
     "as_far_as_possible",
     "by_line",

@@ -150,6 +150,7 @@ class StageConfig(Strict):
     opens: Literal["by_hand", "automatically"] = "by_hand"
     train: bool = True
     pilot: bool = False
+    wave: int = Field(default=1, ge=1, le=21)
     ties: Ties | None = None
     stop: StopConfig | None = None
 

@@ -26,6 +26,7 @@ from .sampling import (
     StageConfig,
     refuse_misplaced_pilots,
 )
+from .waves import MOST_WAVES, WaveConfig, refuse_misplaced_waves
 
 TERM = "{retention_until}"
 WELCOME = "You are invited to take part in a short study about language models."
@@ -97,6 +98,7 @@ class StudyConfig(Strict):
     estimates: EstimatesConfig = EstimatesConfig()
     sitting: SittingConfig = SittingConfig()
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
+    waves: list[WaveConfig] = Field(default=[], max_length=MOST_WAVES)
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
     conditions: list[ConditionConfig] = []
     quotas: list[QuotaConfig] = Field(default=[], max_length=20)
@@ -292,6 +294,7 @@ class StudyConfig(Strict):
 
     def _stages_follow_each_other(self) -> None:
         refuse_misplaced_pilots(self.stages)
+        refuse_misplaced_waves(self.stages, self.waves)
         for index, stage in enumerate(self.stages):
             kind = stage.design.kind
             if kind == "uniform":
@@ -324,6 +327,11 @@ class StudyConfig(Strict):
     def pilots(self) -> int:
         """How many pilots there are; they come first."""
         return sum(stage.pilot for stage in self.stages)
+
+    @property
+    def wave_days(self) -> int:
+        """How many days after the last person of wave 1 has finished somebody may still begin the last wave."""
+        return sum(wave.after_days + wave.open_days for wave in self.waves)
 
     @property
     def expected_minutes(self) -> int:

@@ -109,6 +109,8 @@ FILLED = {
     ("admin/survey/study/<int:pk>/stages/", "index"): "2",
     ("admin/survey/study/<int:pk>/stages/", "name"): "pause",
     ("admin/survey/study/<int:pk>/receivers/", "name"): "off",
+    ("admin/survey/study/<int:pk>/waves/", "wave"): "2",
+    ("api/v1/studies/<slug:slug>/waves/", "wave"): "2",
     ("admin/survey/study/<int:pk>/export/", "name"): "answers.csv",
     ("admin/survey/study/<int:pk>/reports/", "name"): "alignment",
     ("admin/survey/study/<int:pk>/reports/", "file"): "alignment.csv",

@@ -15,8 +15,8 @@ from django.utils import timezone
 from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonuses
 from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
-from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Study
-from survey.panels import money, posting_checks, postings, reconciliation
+from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Sitting, Study
+from survey.panels import inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
@@ -27,6 +27,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
 from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 
 from .test_contract_with_prolific import SCREENER
@@ -499,3 +500,47 @@ def posted_other(fake: FakeProlific) -> dict[str, Any]:
 def test_what_cannot_be_meant_is_refused(panel: dict[str, Any], words: str) -> None:
     with pytest.raises(FileErrors, match=words):
         cast.open_study(panel={**cast.PROLIFIC, **PAY, **panel})
+
+
+# Later waves
+
+
+def test_a_wave_is_posted_for_those_who_were_invited(dear: FakeProlific) -> None:
+    study = cast.open_study(
+        panel={**cast.PROLIFIC, **PAY, "participant_group": "took part", "project": "p1"},
+        sitting={"items": 1},
+        stages=[{"sittings": 3}, {"sittings": 3, "wave": 2}],
+        waves=[{"after_days": 14, "open_days": 7}],
+    )
+    posting = postings.publish(postings.draft(study.stages.get(index=1), places=3, root="http://testserver"))
+    early, late, leaver = (arrives(dear, posting) for _person in range(3))
+    for place in (early, late):
+        begins(study, place)
+        dear.submit(place["id"], study.completion_code("completed"))
+    begin_sitting(study=study, ids=ids_of(leaver))
+    read_posting(posting)
+    finished = Sitting.objects.filter(state="complete").order_by("pk")
+    Sitting.objects.filter(pk=finished[0].pk).update(ended_at=timezone.now() - timedelta(days=15))
+    invited = inviting.invite(study, 2)
+    assert (invited.invited, invited.later) == (1, 1)
+    inviting.invite(study, 2)
+    assert [row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2")] == [
+        {early["participant_id"]}
+    ]
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    lifecycle.open_stage(study.stages.select_related("study__bank").get(index=2))
+    second = postings.publish(postings.draft(study.stages.get(index=2), root="http://testserver"))
+    assert second.wave == 2
+    filters = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    assert filters == {"participant_group_allowlist": [second.invited_group]}
+    assert dear.take_place(second.external_id, person=late["participant_id"]) is None
+    place = dear.take_place(second.external_id, person=early["participant_id"])
+    assert place is not None
+    sitting = begins(study, place)
+    dear.submit(place["id"], study.completion_code("completed"))
+    read_posting(second)
+    assert (sitting.wave, second.submissions.get().respondent_id) == (2, sitting.respondent_id)
+    # The person's two participations are two to pay, and the cap counts the places of both waves.
+    assert {row.respondent_id for row in posting.submissions.all()} >= {sitting.respondent_id}
+    assert money.committed(study) == posting.committed + Posting.objects.get(pk=second.pk).committed
+    assert len(reconciliation.reconcile(second).findings) == 1

@@ -125,6 +125,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     for division in report.divisions:
         yield ""
         yield from _division(division, others)
+    yield from _waves(report)
     yield from _anytime(report)
     yield from _noise(report)
     yield from _majorities(report)
@@ -314,6 +315,29 @@ def _noise(report: StudyEstimates) -> Iterator[str]:
         yield f"- {sentence}"
 
 
+def _waves(report: StudyEstimates) -> Iterator[str]:
+    if not report.waves:
+        return
+    yield ""
+    yield "From wave to wave: change within the people who answered in both, with intervals by person"
+    yield table(
+        ["waves", "figure", "change", "95 % interval", "people in both", "did not come back", "note"],
+        [
+            [
+                line.label,
+                line.title,
+                "-" if line.estimate is None else _number(line.estimate.value, line.unit),
+                "-" if line.estimate is None else _ends(line.estimate, line.unit, " to "),
+                str(line.people),
+                str(line.not_back),
+                line.notes,
+            ]
+            for line in report.waves
+        ],
+    )
+    yield from dict.fromkeys(line.sentence for line in report.waves)
+
+
 def _anytime(report: StudyEstimates) -> Iterator[str]:
     if not report.anytime:
         return
@@ -419,6 +443,11 @@ def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
                 row = dict.fromkeys(COLUMNS, "") | {"division": division.name, "label": division.labels[place]}
                 row |= {"kind": "withheld", "respondents": str(division.people[place]), "notes": sentence}
                 yield [*row.values()]
+    for change in report.waves:
+        note = "; ".join(filter(None, (change.notes, f"{change.not_back} did not come back")))
+        head = [change.name, change.title, change.unit, "wave", change.label, "change within person"]
+        p = None if change.estimate is None else change.estimate.p_two_sided()
+        yield [*head, "", "", "", *_values(change.estimate), "" if p is None else p, "", note]
     for seen in report.anytime:
         head = [report.figures[0].name, seen.title, seen.unit, seen.factor, seen.label, "at any time"]
         values = [seen.value, seen.standard_error, seen.low, seen.high]

@@ -48,6 +48,14 @@ class Command(HunchCommand):
             "--pace", type=float, default=0.0, metavar="SECONDS", help="how long people look at a page (default: 0)"
         )
 
+        parser.add_argument(
+            "--return-chance",
+            type=float,
+            default=1.0,
+            metavar="P",
+            help="in a later wave: the chance that who finished the wave before comes back (default: 1)",
+        )
+
     def handle(
         self,
         *args: Any,
@@ -60,6 +68,7 @@ class Command(HunchCommand):
         through: str,
         pace: float,
         test: bool,
+        return_chance: float,
         **options: Any,
     ) -> None:
         for name, value in (("--respondents", respondents), ("--concurrency", concurrency)):
@@ -67,6 +76,8 @@ class Command(HunchCommand):
                 raise HunchError(f"{name}: {value} is not 1 or more")
         if not 0 <= pace <= LONGEST_LOOK:
             raise HunchError(f"--pace: {pace:g} is not between 0 and {LONGEST_LOOK} seconds")
+        if not 0 <= return_chance <= 1:
+            raise HunchError(f"--return-chance: {return_chance:g} is not between 0 and 1")
         study = finding.find_study(slug)
         if test:
             study = test_stages.open_copy(study, via="simulate").study
@@ -81,7 +92,9 @@ class Command(HunchCommand):
             concurrency=concurrency,
             rates=Rates(**{name: options[name] for name in HABITS}),
             pace=pace,
+            return_chance=return_chance,
         )
+        respondents = len(crowd.people)  # In a later wave only those who come back.
         with bar(total=respondents, name="respondents", unit=" people") as shown:
             outcomes = crowd.run(lambda visit: shown.update())
         counts = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.most_common())

@@ -6,9 +6,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from django.utils.translation import gettext as _
 
-from survey.contracts.panels import PAY_KEYS, Panel, PanelIds
-from survey.models import Study
+from survey.contracts.panels import PAY_KEYS, Invitations, Invitee, InviteLink, Panel, PanelClient, PanelIds
+from survey.models import Stage, Study
 from survey.services.sittings import links
+from survey.services.sittings.capacity import admitting_stage
 from survey.study_file import StudyConfig
 
 
@@ -19,6 +20,7 @@ class Links(Panel):
     keys = PAY_KEYS | {"screen_out_pay", "screen_out_places"}
     has_submissions = False
     ids_are_secret = True
+    invites_by_links = True
 
     def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
         return {"person": links.PARAMETER}
@@ -35,6 +37,25 @@ class Links(Panel):
 
     def admit(self, study: Study, ids: PanelIds, *, now: datetime) -> None:
         links.use_link(study, ids, now=now)
+
+    def invite(
+        self, stage: Stage, people: Sequence[Invitee], *, root: str = "", client: PanelClient | None = None
+    ) -> Invitations:
+        made = links.make_later_links(
+            stage.study, wave=stage.wave, firsts=[one.ids.person for one in people], root=root
+        )
+        of = {one.ids.person: one for one in people}
+        listed = [
+            InviteLink(link.first_number, link.number, link.address, of[link.first].opens, of[link.first].closes)
+            for link in made
+        ]
+        return Invitations(len(listed), listed)
+
+    def returning_queries(self, study: Study, people: Sequence[PanelIds], *, root: str) -> Sequence[Mapping[str, str]]:
+        stage = admitting_stage(study)
+        wave = stage.wave if stage is not None else 1
+        made = links.make_later_links(study, wave=wave, firsts=[ids.person for ids in people], root=root)
+        return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]
 
     def simulated_queries(self, study: Study, *, count: int, root: str) -> Sequence[Mapping[str, str]]:
         made: list[links.NewLink] = []

@@ -28,6 +28,7 @@ RETURN_REASONS = {
 }
 PAYS_SCREEN_OUTS = "FIXED_SCREEN_OUT_PAYMENT"
 EARLIER_STUDIES = "previous_studies_blocklist"  # The panel's filter against people of earlier studies.
+INVITED_GROUPS = "participant_group_allowlist"  # The panel's filter for members of groups alone.
 BLOCKED_GROUPS = "participant_group_blocklist"  # The same against members of groups.
 # Who comes back with one of these has begun here, and would not be let in again.
 CODES_OF_PARTICIPANTS = (Outcome.COMPLETED, Outcome.FAILED_CHECKS, Outcome.SCREENED_OUT)
@@ -65,7 +66,7 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
     if panel.filter_set:
         body["filter_set_id"] = panel.filter_set
     else:
-        body["filters"] = _filters(study, posting.group)
+        body["filters"] = _filters(posting)
     if panel.representative_sample:
         body["study_type"] = panel.representative_sample
     elif any(one.is_weighted for one in panel.filters):
@@ -88,14 +89,17 @@ def mark_of(posting: Posting) -> str:
     return f"hunch {hashlib.sha256(chr(10).join([posting.internal_name, *codes]).encode()).hexdigest()[:32]}"
 
 
-def _filters(study: Study, group: str) -> list[dict[str, Any]]:
+def _filters(posting: Posting) -> list[dict[str, Any]]:
     """The study file's filters, and one more that keeps out people whom Hunch would turn away.
 
     To the panel, a later stage is a different study. Without this filter it would send people of earlier stages again.
     They would take places, and only here find out that they cannot take part. A group holds only those who have begun
     here; the list of earlier studies keeps away everybody whom they sent, also who found all places taken.
     """
+    study, group = posting.study, posting.group
     filters = [_as_sent(one) for one in study.config.panel.filters]
+    if posting.wave > 1:
+        return _filters_of_wave(posting, filters)
     if group:
         filters = _with_values(filters, BLOCKED_GROUPS, [group])
     slugs = [*([] if group else [study.slug]), *study.config.panel.exclude_people_of]
@@ -108,6 +112,23 @@ def _filters(study: Study, group: str) -> list[dict[str, Any]]:
         ).exclude(Q(external_id="") | Q(group=group))
     ids = list(earlier.order_by("pk").values_list("external_id", flat=True))
     return _with_values(filters, EARLIER_STUDIES, ids)
+
+
+def group_of_wave(study: Study, wave: int) -> str:
+    """The name of the panel's group of those who are invited to the wave."""
+    return f"{study.slug} wave {wave}"
+
+
+def _filters_of_wave(posting: Posting, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of a later wave: only those who are invited, without who took part in another posting of the wave."""
+    study = posting.study
+    if posting.invited_group:
+        filters = _with_values(filters, INVITED_GROUPS, [posting.invited_group])
+    slugs = study.config.panel.exclude_people_of
+    earlier = Posting.objects.filter(
+        Q(study=study, wave=posting.wave) | Q(study__slug__in=slugs), panel=posting.panel, published_at__isnull=False
+    ).exclude(external_id="")
+    return _with_values(filters, EARLIER_STUDIES, list(earlier.order_by("pk").values_list("external_id", flat=True)))
 
 
 def _with_values(filters: list[dict[str, Any]], name: str, values: list[str]) -> list[dict[str, Any]]:

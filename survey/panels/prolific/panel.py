@@ -7,27 +7,31 @@ nobody in without one.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 
 from survey.contracts.panels import (
     PAY_KEYS,
     FeeRates,
+    Invitations,
+    Invitee,
     LookedUp,
     Panel,
+    PanelCannot,
+    PanelClient,
     PanelIds,
     PanelMissing,
     PostingState,
     SubmissionStatus,
     Verdict,
 )
-from survey.models import Posting, Study
+from survey.models import Posting, Stage, Study
 from survey.study_file import StudyConfig
 
 from .account import ProlificAccount
 from .client import is_configured, open_client, open_public_client
-from .drafts import mark_of
+from .drafts import group_of_wave, mark_of
 from .statuses import NO_CODE, POSTINGS, SUBMISSIONS, in_one_spelling
 from .tokens import BadToken, KeysUnavailable, check_token
 
@@ -92,6 +96,21 @@ class Prolific(Panel):
 
     def mark(self, posting: Posting) -> str:
         return mark_of(posting)
+
+    def invite(
+        self, stage: Stage, people: Sequence[Invitee], *, root: str = "", client: PanelClient | None = None
+    ) -> Invitations:
+        """Put them into the panel's group of the wave. The wave's posting is for its members alone."""
+        if client is None:
+            raise PanelCannot("prolific: it is asked to invite people, and nobody asked it")
+        study = stage.study
+        group = client.group(group_of_wave(study, stage.wave), project=study.config.panel.project or "")
+        if people:
+            client.add_to_group(group, [one.ids.person for one in people])
+        return Invitations(len(people))
+
+    def invited_group(self, posting: Posting) -> str:
+        return group_of_wave(posting.study, posting.wave)
 
     def submission_status(self, text: str) -> SubmissionStatus:
         return SUBMISSIONS.get(text, SubmissionStatus.UNKNOWN)

@@ -16,7 +16,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from survey.exceptions import HunchError
-from survey.models import EntryLink, KeyFingerprint, PanelIdentity, Restore, SnapshotAnswer, Submission
+from survey.models import (
+    EntryLink,
+    KeyFingerprint,
+    PanelIdentity,
+    Restore,
+    SnapshotAnswer,
+    Submission,
+    WaveIdentity,
+)
 
 from .hashing import identity_cipher
 
@@ -106,7 +114,7 @@ def accept(name: str) -> None:
 
 
 def _made_with_identity_key() -> str:
-    kept: list[Any] = [PanelIdentity, Submission, EntryLink, SnapshotAnswer]
+    kept: list[Any] = [PanelIdentity, WaveIdentity, Submission, EntryLink, SnapshotAnswer]
     counts = {str(model._meta.verbose_name_plural): model._base_manager.count() for model in kept}
     return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
 

@@ -220,7 +220,8 @@ ESTIMATE_COLUMNS = {
     f"'{SUCH_QUESTIONS}': the same mean with an interval for a population of questions. "
     f"'{STAYED}': answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the mean can be "
     f"for the stated odds ratio between unanswered and answered items. '{WORST_CASE}': what it can be whatever these "
-    "had got. majority: the share of majority labels 1 of a test stage.",
+    "had got. majority: the share of majority labels 1 of a test stage. 'change within person': a wave minus the one "
+    "before, over the people who answered in both.",
     "stage": "The stage, in rows of one stage.",
     "role": "sampled or holdout, in rows of one stage.",
     "weight": "The stage's weight in the mean over the stages, fixed by the plans.",

@@ -44,6 +44,7 @@ from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Una
 from .leaving import Leaving
 from .people_groups import LEAST_PEOPLE, PeopleGroups, groups_of, people_questions, too_few
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
+from .wave_changes import WaveChange, WavePart, changes_between_waves
 from .weights import people_of
 
 ASSUMPTIONS = (
@@ -188,6 +189,7 @@ class StudyEstimates:
     majorities: tuple[MajorityLine, ...] = ()
     leaving: Leaving | None = None
     anytime: tuple[AnytimeLine, ...] = ()
+    waves: tuple[WaveChange, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -261,15 +263,19 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         stage.study = study
     rows = [read_stage(stage, instrument, levels) for stage in stages]
     slots = [slot for of_stage in rows for slot in of_stage.slots]
-    read = [
+    of_all_waves = [
         found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted, levels))
     ]
+    # The same people answer in later waves: counted together, their answers would seem to be of twice as many people.
+    later = {stage.index for stage in stages if stage.wave > 1}
+    read = [one for one in of_all_waves if one.part.stage not in later]
+    rows = [one for one in rows if one.stage.index not in later]
     if not read:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
     if not read[0].estimands.measures:
         raise StateRefused(f"{study.slug}: {instrument.name} names no outcome to estimate")
-    _check_same_figures(read, instrument)
+    _check_same_figures(of_all_waves, instrument)
     read = _with_predictions(study, read, instrument)
     read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
     groups = _groups(study, read, by)
@@ -282,7 +288,13 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         study=study.slug,
         title=study.title,
         estimand=estimates.estimand(universe_size=universe, n_questions=n_questions),
-        assumptions=(*ASSUMPTIONS, *_about_items(read), *_about_stops(stages), *_about_levels(study, levels)),
+        assumptions=(
+            *ASSUMPTIONS,
+            *_about_items(read),
+            *_about_waves(study),
+            *_about_stops(stages),
+            *_about_levels(study, levels),
+        ),
         thresholds=wanted,
         answers=sum(len(found.answers) for found in read),
         respondents=len({answer.sitting.respondent_id for found in read for answer in found.answers}),
@@ -301,8 +313,17 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         majorities=() if levels else tuple(line for stage in stages for line in _majority_lines(stage)),
         leaving=leaving,
         # A rule is about the answers under all levels.
-        anytime=() if levels else tuple(_anytime_lines(stages, read)),
+        anytime=() if levels else tuple(_anytime_lines(stages, of_all_waves)),
+        waves=_wave_changes(study, stages, of_all_waves),
     )
+
+
+def _wave_changes(study: Study, stages: Sequence[Stage], read: Sequence[_Read]) -> tuple[WaveChange, ...]:
+    if not study.config.waves:
+        return ()
+    waves = {stage.index: stage.wave for stage in stages}
+    parts = [WavePart(waves[one.part.stage], one.part, one.estimands.measures, one.answers) for one in read]
+    return changes_between_waves(study, parts)
 
 
 def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:
@@ -333,6 +354,14 @@ def _about_items(read: Sequence[_Read]) -> Iterator[str]:
         yield (
             f"No figure is model-assisted: {first.title} is a ratio of two sums, and predictions are of one number an "
             "item."
+        )
+
+
+def _about_waves(study: Study) -> Iterator[str]:
+    if study.config.waves:
+        yield (
+            "The figures are of wave 1. The same people answered in the later waves, so that those answers do not "
+            "enter them; they are compared with the wave before, within people."
         )
 
 

@@ -61,6 +61,7 @@ def answer_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Sta
         stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
         for stage in stages:
             stage.study = study
+    stages = [stage for stage in stages if stage.wave == 1]  # As the figures: later waves are of the same people.
     answers = _answers(study, stages, levels)
     strata = list(Stratum.objects.filter(stage__in=stages).order_by("pk").values_list("pk", "stage", "size"))
     planned = list(

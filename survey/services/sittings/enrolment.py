@@ -35,8 +35,9 @@ from survey.services.base.compiled import CompiledQuery, Expression, insert, ins
 from survey.services.base.hashing import digest
 from survey.services.base.locks import count_arrival
 
+from . import waves
 from .capacity import admitting_stage, free_booklets, free_place, has_free_place
-from .identities import find_respondent, person_hash, store_identity, submission_hash
+from .identities import find_respondent, person_hash, store_identity, store_wave_identity, submission_hash
 from .quotas import nobody_fits
 from .refusals import too_many_from_here
 
@@ -138,13 +139,44 @@ def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
     sitting = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
     if sitting is None:
         return None
+    if study.config.waves:
+        return _of_this_wave(study, sitting, ids)
     known = sitting.respondent.panel_identity.submission_hash
     if known and known != submission_hash(study, ids):
-        raise EntryRefused(
-            _("Our records show that you have taken part in this study before. It can be taken only once."),
-            code="already_taken_part",
-        )
+        raise _taken_part()
     return sitting
+
+
+def _of_this_wave(study: Study, sitting: Sitting, ids: PanelIds) -> Sitting | None:
+    """The sitting, if it is what these ids began; None for somebody who comes back for a later wave. A sitting that is
+    not over is gone on with first."""
+    if waves.is_of_this_visit(study, sitting, ids):
+        return sitting
+    if sitting.is_over and (stage := admitting_stage(study)) and waves.wave_of(study, stage) > sitting.wave:
+        return None
+    if waves.submission_is_another(study, sitting, ids):
+        raise _taken_part()
+    return sitting
+
+
+def _taken_part() -> EntryRefused:
+    return EntryRefused(
+        _("Our records show that you have taken part in this study before. It can be taken only once."),
+        code="already_taken_part",
+    )
+
+
+def refuse_out_of_wave(study: Study, ids: PanelIds) -> None:
+    """Of somebody who has no sitting in the wave that is open.
+
+    Raises:
+        EntryRefused: a later wave is open, and they did not finish the one before, or come too early or too late.
+    """
+    stage = admitting_stage(study) if study.config.waves else None
+    if stage is None or (wave := waves.wave_of(study, stage)) == 1:
+        return
+    before = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
+    waves.refuse_who_is_not_due(study, wave, before, now=timezone.now())
 
 
 def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
@@ -219,6 +251,10 @@ def begin_sitting(
     """
     # People begin one at a time under the stage's lock: so capacity and blocks of the randomisation are exact.
     stage = count_arrival(study)
+    if stage is not None and (wave := waves.wave_of(study, stage)) > 1:
+        return _begin_again(
+            stage, study, ids, wave=wave, language=language, simulated=simulated, browser=browser, levels=levels
+        )
     panel, respondent = panels.of_study(study), Respondent(study=study, is_simulated=simulated)
     # It is asked before there is a row of the person. Of who walks through a test copy it knows nothing.
     panel_decides = type(panel).admit is not Panel.admit and (simulated or not study.is_test)
@@ -246,9 +282,58 @@ def begin_sitting(
         panel.admit(study, ids, now=now)
         insert(respondent)
     store_identity(respondent=respondent, ids=ids, browser=browser)
+    return _began(respondent, stage, study, wave=1, language=language, levels=levels, now=now)
+
+
+def _begin_again(
+    stage: Stage,
+    study: Study,
+    ids: PanelIds,
+    *,
+    wave: int,
+    language: str,
+    simulated: bool,
+    browser: str,
+    levels: Mapping[str, str] | None,
+) -> Sitting:
+    """Begin a later wave as the same respondent. The panel let the person in when they came first (`Panel.admit`)."""
+    if begun := find_sitting(study, ids):
+        transaction.set_rollback(True)  # Nobody has arrived.
+        return begun
+    instruments.kind(study.instrument)
+    now = timezone.now()
+    newest = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
+    before = waves.refuse_who_is_not_due(study, wave, newest, now=now)
+    if before.respondent.is_simulated != simulated and not study.is_test:
+        raise EntryRefused("real and simulated people do not stand in for each other", code="not_for_simulated_people")
+    refuse_people_of_others(study, ids)
+    if not has_free_place(stage):
+        raise _full()
+    respondent = before.respondent
+    respondent.study = study
+    store_wave_identity(respondent=respondent, wave=wave, ids=ids, browser=browser)
+    return _began(respondent, stage, study, wave=wave, language=language, levels=levels, now=now)
+
+
+def _began(
+    respondent: Respondent,
+    stage: Stage,
+    study: Study,
+    *,
+    wave: int,
+    language: str,
+    levels: Mapping[str, str] | None,
+    now: datetime,
+) -> Sitting:
+    """The sitting with its consent, its levels and, where the items come first, its booklet.
+
+    Raises:
+        EntryRefused: no booklet is left.
+    """
     sitting = insert(
         Sitting(
             respondent=respondent,
+            wave=wave,
             stage=stage,
             study_sha256=study.source_sha256,
             language=language,

@@ -12,8 +12,14 @@ from survey.contracts.panels import PanelIds, Verdict
 from survey.exceptions import EntryRefused
 from survey.models import Posting, PostingPart, Sitting, Study
 
-from .enrolment import begin_sitting, find_sitting, new_open_person, refuse_people_of_others
-from .identities import Visitor, began_in
+from .enrolment import (
+    begin_sitting,
+    find_sitting,
+    new_open_person,
+    refuse_out_of_wave,
+    refuse_people_of_others,
+)
+from .identities import Visitor, began_in, identity_of
 from .lookups import look_up
 from .refusals import not_checked
 
@@ -91,6 +97,7 @@ def arrive(
         visitor = Visitor(ids, confirmed=_is_sent(study, came_as, given, host=host, address=address))
     if find_sitting(study, visitor.ids) is None:
         refuse_people_of_others(study, visitor.ids)
+        refuse_out_of_wave(study, visitor.ids)
     return visitor
 
 
@@ -133,10 +140,12 @@ def give_back(study: Study, sitting: Sitting, visitor: Visitor) -> Sitting:
     Raises:
         EntryRefused: entry is signed, and the visitor has shown no valid link.
     """
+    # That of wave 1 was read with the sitting.
+    identity = sitting.respondent.panel_identity if sitting.wave == 1 else identity_of(sitting)
     if (
         panels.of_study(study).ids_are_secret
         or visitor.signed
-        or began_in(study, sitting.respondent.panel_identity, visitor.browser)
+        or (identity is not None and began_in(study, identity, visitor.browser))
     ):
         return sitting
     if study.config.panel.signed_entry:

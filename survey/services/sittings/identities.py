@@ -10,7 +10,7 @@ from typing import Any
 from cryptography.fernet import InvalidToken
 
 from survey.contracts.panels import PanelIds
-from survey.models import PanelIdentity, Respondent, Study
+from survey.models import PanelIdentity, Respondent, Sitting, Study, WaveIdentity
 from survey.services.base.compiled import insert
 from survey.services.base.hashing import identity_cipher, keyed_digest
 
@@ -104,7 +104,39 @@ def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str = "") 
     )
 
 
-def began_in(study: Study, identity: PanelIdentity, browser: str) -> bool:
+def store_wave_identity(*, respondent: Respondent, wave: int, ids: PanelIds, browser: str = "") -> WaveIdentity:
+    """The ids with which somebody comes back. The person hash is that of wave 1 and stays there."""
+    study = respondent.study
+    return insert(
+        WaveIdentity(
+            identity=respondent.panel_identity,
+            wave=wave,
+            submission_hash=submission_hash(study, ids),
+            browser_hash=_browser_hash(study, browser),
+            ids_encrypted=seal(ids).encode(),
+        )
+    )
+
+
+def identity_of(sitting: Sitting) -> PanelIdentity | WaveIdentity | None:
+    """The ids with which the sitting's person came for it; None if they were deleted."""
+    if sitting.wave == 1:
+        return PanelIdentity.objects.filter(respondent=sitting.respondent_id).first()
+    return WaveIdentity.objects.filter(identity__respondent=sitting.respondent_id, wave=sitting.wave).first()
+
+
+def people_by_submission(study: Study, hashes: Iterable[str]) -> dict[str, int]:
+    """The respondent, by key, of each of these submissions that is known, in whichever wave."""
+    wanted = list(hashes)
+    first = PanelIdentity.objects.filter(study=study, submission_hash__in=wanted)
+    found = dict(first.values_list("submission_hash", "respondent"))
+    if study.config.waves:
+        later = WaveIdentity.objects.filter(identity__study=study, submission_hash__in=wanted)
+        found |= dict(later.values_list("submission_hash", "identity__respondent"))
+    return found
+
+
+def began_in(study: Study, identity: PanelIdentity | WaveIdentity, browser: str) -> bool:
     """Whether the person consented in the browser with this secret."""
     hashed = _browser_hash(study, browser)
     return bool(hashed) and hmac.compare_digest(hashed, identity.browser_hash)

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, HunchError, OutOfOrder
-from survey.models import CompletionCode, PanelIdentity, Sitting, Study
+from survey.models import CompletionCode, Sitting, Study
 
 from .endings import outcome_of
 from .enrolment import find_sitting, stage_to_join
-from .identities import unseal
+from .identities import identity_of, unseal
 
 Outcome = CompletionCode.Outcome
 
@@ -79,7 +79,7 @@ def _why_nobody_begins(study: Study) -> str:
 
 def _ids_of(sitting: Sitting) -> PanelIds | None:
     """The ids that the sitting's person came with; None if they were deleted."""
-    identity = PanelIdentity.objects.filter(respondent=sitting.respondent_id).only("ids_encrypted").first()
+    identity = identity_of(sitting)
     return unseal(bytes(identity.ids_encrypted).decode()) if identity is not None else None
 
 

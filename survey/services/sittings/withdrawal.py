@@ -35,6 +35,7 @@ from survey.models import (
     Stage,
     StoredEstimate,
     Submission,
+    WaveIdentity,
     Withdrawal,
 )
 from survey.services.answers.counting import frozen, frozen_stages, held_out_keys, subject_keys
@@ -54,6 +55,7 @@ STAYS: frozenset[type[models.Model]] = frozenset(
         Sitting,
         SnapshotAnswer,
         Submission,
+        WaveIdentity,
         Withdrawal,
     }
 )

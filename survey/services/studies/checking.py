@@ -5,6 +5,7 @@ Writes nothing. It reports what `create_study` would refuse, in the same words, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from django.utils import timezone
@@ -27,6 +28,7 @@ from survey.study_file import QuotaConfig, StageConfig, StudyConfig, StudyFileEr
 from . import sizing
 from .creating import checked_study
 
+SHORT_WAVE = 2  # days
 PLATFORM_FEE = 1 / 3  # A share of the reward, as panels commonly take; `--fee` sets the fee of your panel.
 
 
@@ -172,6 +174,7 @@ def check_study(
     existing = instead_of or _stored(config.slug, reader)
     found.findings += _of_the_file(found, text, source_name, config, existing, reader)
     found.findings += _of_the_stages(found, config)
+    found.findings += _of_the_waves(config)
     found.findings += _of_the_data(config)
     found.findings += _of_the_money(found, config)
     found.findings += _of_ethics(config)
@@ -304,6 +307,46 @@ def _of_the_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Ite
             f"{test.from_bottom} from the bottom {test.bottom_fraction:.3g}, which {test.candidates:,} candidates or "
             "more have",
         )
+
+
+def _of_the_waves(config: StudyConfig) -> Iterator[Finding]:
+    """Whether everybody who finishes can come back in time, and whether there are places for them."""
+    if not config.waves:
+        return
+    until = config.data.retention_until
+    last = timezone.now().date() + timedelta(days=config.wave_days)
+    if until is not None and until < last:
+        yield Finding(
+            "problem",
+            "data.retention_until",
+            f"{until}, and the last wave ends {config.wave_days} days after somebody finished the first, {last} at the "
+            "earliest: people are known again by data that is kept until then",
+        )
+    for number, wave in enumerate(config.waves, start=2):
+        place = f"waves.{number - 1}"
+        before, here = _main_places(config, number - 1), _main_places(config, number)
+        if here < before:
+            words = f"{before} people may finish wave {number - 1}, and wave {number} has {here} places"
+            yield Finding("remark", place, f"{words}: who comes last finds it full")
+        if wave.open_days < SHORT_WAVE:
+            yield Finding("remark", place, f"open for {wave.open_days} day: many will miss it")
+        first = next(index for index, stage in enumerate(config.stages, start=1) if stage.wave == number)
+        if config.stages[first - 1].opens == "automatically" and wave.after_days:
+            yield Finding(
+                "remark",
+                f"stages.{first}.opens",
+                "it opens when the stage before is closed: who comes earlier than they may is told the day",
+            )
+    if panels.find(config.panel.kind).client is not None and config.panel.filter_set:
+        yield Finding(
+            "problem",
+            "panel.filter_set",
+            "the set alone says whom the panel sends, so that a later wave would be shown to everybody: use filters",
+        )
+
+
+def _main_places(config: StudyConfig, wave: int) -> int:
+    return sum(stage.sittings for stage in config.stages if stage.wave == wave and not stage.pilot)
 
 
 def _of_the_data(config: StudyConfig) -> Iterator[Finding]:

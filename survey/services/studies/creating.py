@@ -225,6 +225,12 @@ def _panel(config: StudyConfig, report: Reporter) -> panels.Panel | None:
         report(("panel",), f"only a panel has {', '.join(strange)}: set kind, or remove it")
     elif strange:
         report(("panel",), f'a panel of the kind "{panel.name}" has no {", ".join(strange)}: remove it')
+    if config.waves and panel.is_open:
+        report(
+            ("waves",),
+            f'nobody is known again in a study of the kind "{panel.name}": use [panel] kind = "links", or a panel that '
+            "sends its people's ids",
+        )
     sound = _options_are_sound(panel.options_model, config.panel.options, "panel", panel.name, report)
     if strange or (unknown := _unknown_in_addresses(config, panel)):
         if not strange:

@@ -63,6 +63,7 @@ from survey.models import (
     Submission,
     UnfinishedScreen,
     Upload,
+    WaveIdentity,
     WebhookEvent,
 )
 from tests import cast
@@ -128,6 +129,7 @@ def one_row_of_everything() -> World:
     batch = PaymentBatch.objects.create(posting=posting)
     Payment.objects.create(batch=batch, submission=submission, kind="late", amount=100)
     UnfinishedScreen.objects.create(sitting=visitor.sitting, step=9, number=1, kind="item", left_at=now)
+    WaveIdentity.objects.create(identity=visitor.sitting.respondent.panel_identity, wave=2, ids_encrypted=b"x")
     EntryLink.objects.create(study=stage.study, number=1, token_hash="0" * 64)
     user = User.objects.create_user("member")
     ApiToken.issue(user=user)
@@ -377,6 +379,13 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "unfinished_screen_number_once_a_step": lambda w: double(w.a(UnfinishedScreen)),
     "unfinished_screens_a_step_limited": lambda w: double(w.a(UnfinishedScreen), number=6),
     "entry_link_number_once_a_study": lambda w: double(w.a(EntryLink), token_hash="1" * 64),
+    "entry_link_of_a_later_wave_has_a_first": lambda w: change(w.a(EntryLink), wave=2),
+    "entry_link_one_a_person_and_wave": lambda w: [
+        double(w.a(EntryLink), number=number, token_hash=str(number) * 32, wave=2, first_id=w.a(EntryLink).pk)
+        for number in (51, 52)
+    ],
+    "wave_identity_one_a_person_and_wave": lambda w: double(w.a(WaveIdentity)),
+    "wave_identity_of_a_later_wave": lambda w: double(w.a(WaveIdentity), wave=1),
     "entry_link_number_at_least_1": lambda w: change(w.a(EntryLink), number=0),
     "api_token_scope_known": lambda w: change(w.a(ApiToken), scope="all"),
     "study_membership_once_a_user": lambda w: double(w.a(StudyMembership), role="viewer", may_spend=True),

@@ -92,6 +92,7 @@ AFTER = (
         "plain figure of `estimate`. Empty where the answer enters none. While a stage is open it changes with every "
         "answer.",
     ),
+    _column("wave", "number", "1 for the person's first pass; the stage's wave."),
 )
 
 

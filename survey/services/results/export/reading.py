@@ -158,7 +158,7 @@ class _Reader:
         self.sittings: dict[int, _OfSitting] = {}
         self.items: dict[int, Any] = {}
         self.head = (study.slug, stage.index, stage.is_pilot)
-        self.end = (True,) if study.is_test else ()
+        self.end = (study.config.stages[stage.index - 1].wave, *((True,) if study.is_test else ()))
         self.hidden = [
             index
             for index, column in enumerate(self.instrument.columns)

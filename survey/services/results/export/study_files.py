@@ -158,17 +158,26 @@ class _Facts:
         self.pay = _pay(people) if with_pay else {}
 
 
-def _pay(people: Collection[int]) -> dict[int, list[Any]]:
-    """By person: reward, currency, status, seconds, approved at, bonus. Panels' ids are never read."""
+def _pay(people: Collection[int]) -> dict[tuple[int, int], list[Any]]:
+    """By person and wave: reward, currency, status, seconds, approved at, bonus. Panels' ids are never read."""
     rows = Submission.objects.filter(respondent__in=people).order_by("pk")
     paid = Payment.objects.filter(
         submission__respondent__in=people, is_void=False, batch__state=PaymentBatch.State.PAID
     ).order_by()
     bonus = dict(paid.values_list("submission").annotate(sum=Sum("amount")))
     found = {}
-    facts = ("respondent", "pk", "posting__reward", "posting__currency", "status", "seconds", "approved_at")
-    for person, key, *known, approved in rows.values_list(*facts):
-        found[person] = [*known, in_utc(approved), bonus.get(key, 0)]
+    facts = (
+        "respondent",
+        "posting__wave",
+        "pk",
+        "posting__reward",
+        "posting__currency",
+        "status",
+        "seconds",
+        "approved_at",
+    )
+    for person, wave, key, *known, approved in rows.values_list(*facts):
+        found[person, wave] = [*known, in_utc(approved), bonus.get(key, 0)]
     return found
 
 
@@ -189,7 +198,7 @@ def _sitting(
         _json(shown_levels(study, {condition.factor: condition.level for condition in drawn})),
         _json(shown_levels(study, {condition.factor: condition.probability for condition in drawn})),
         *(_json(facts.forms.get(one.pk)), facts.choices.get(one.pk)),
-        *facts.pay.get(one.respondent_id, [None] * 6),
+        *facts.pay.get((one.respondent_id, one.wave), [None] * 6),
     ]
 
 

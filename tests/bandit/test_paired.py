@@ -1,0 +1,74 @@
+"""The change within people: by hand, against a paired t interval, and how often its interval holds the truth."""
+
+import math
+
+import numpy as np
+import pytest
+
+import bandit
+from bandit import DesignError
+from bandit.student import student_t_quantile
+
+
+def change(one, other, **weights):
+    people = np.arange(len(one))
+    given = {"first_weight": np.ones(len(one)), "second_weight": np.ones(len(other)), **weights}
+    return bandit.paired_change(first=one, first_person=people, second=other, second_person=people, **given)
+
+
+def test_with_one_answer_each_it_is_the_paired_interval():
+    one, other = np.array([1.0, 4, 2, 7, 5]), np.array([2.0, 4, 5, 9, 4])
+    found = change(one, other)
+    differences = other - one
+    error = differences.std(ddof=1) / math.sqrt(5)
+    assert found.value == pytest.approx(differences.mean())
+    assert found.standard_error == pytest.approx(error)
+    assert found.interval[1] == pytest.approx(differences.mean() + student_t_quantile(0.975, 4) * error)
+    assert (found.n, found.n_clusters) == (10, 5)
+
+
+def test_who_answered_once_is_left_out_and_weights_are_taken():
+    found = bandit.paired_change(
+        first=[0, 10, 99], first_weight=[3, 1, 5], first_person=[1, 2, 3],
+        second=[4, 8, -50], second_weight=[1, 1, 9], second_person=[1, 2, 4],
+    )  # fmt: skip
+    assert found.value == pytest.approx(6 - 2.5)
+    assert found.n_clusters == 2
+
+
+def test_a_ratio_divides_the_sums():
+    found = bandit.paired_change(
+        first=[1, 0], first_weight=[1, 1], first_person=[1, 2], first_per=[2, 2],
+        second=[1, 1], second_weight=[1, 1], second_person=[1, 2], second_per=[1, 3],
+    )  # fmt: skip
+    assert found.value == pytest.approx(2 / 4 - 1 / 4)
+
+
+def test_nobody_in_both_gives_nothing_and_bad_input_is_refused():
+    given = {"first_weight": [1], "first_person": [1], "second": [1], "second_weight": [1]}
+    assert bandit.paired_change(first=[1], second_person=[2], **given) is None
+    assert math.isnan(bandit.paired_change(first=[1], second_person=[1], **given).standard_error)
+    for wrong in ([1, 2], [math.nan]):
+        with pytest.raises(DesignError):
+            bandit.paired_change(first=wrong, second_person=[1], **given)
+    with pytest.raises(DesignError, match="0 or more"):
+        bandit.paired_change(first=[1], second_person=[1], **{**given, "second_weight": [-1]})
+
+
+def test_its_interval_holds_the_truth_as_often_as_it_says():
+    """People differ, each answers several items with unequal weights, change by an amount of their own, and a third of
+    them does not come back."""
+    rng, held, studies, truth = np.random.default_rng(5), 0, 600, 0.3
+    for _ in range(studies):
+        level, own = rng.normal(0, 1, 60), rng.normal(truth, 0.4, 60)
+        first, second = np.repeat(np.arange(60), 5), np.repeat(np.flatnonzero(rng.random(60) < 0.67), 5)
+        found = bandit.paired_change(
+            first=level[first] + rng.normal(0, 1, first.size),
+            first_weight=rng.choice([1.0, 2.0, 4.0], first.size),
+            first_person=first,
+            second=(level + own)[second] + rng.normal(0, 1, second.size),
+            second_weight=rng.choice([1.0, 3.0], second.size),
+            second_person=second,
+        )
+        held += found.interval[0] <= truth <= found.interval[1]
+    assert 0.93 <= held / studies <= 0.97

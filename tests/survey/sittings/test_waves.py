@@ -1,0 +1,316 @@
+"""Waves: who may come back and when, invited by links or by the panel's group; the change within people, and what else
+knows of waves. One study for all who only look."""
+
+import csv
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.urls import reverse
+from django.utils import timezone, translation
+
+from survey import study_file
+from survey.contracts.panels import PanelCannot, PanelIds
+from survey.exceptions import EntryRefused, FileErrors, StateRefused
+from survey.models import (
+    ApiToken,
+    AuditEntry,
+    EntryLink,
+    PanelIdentity,
+    Respondent,
+    Sitting,
+    Stage,
+    Study,
+    WaveIdentity,
+)
+from survey.panels import inviting, purging
+from survey.panels.owed_list import owed_list, rows_with_ids
+from survey.services.results import estimating
+from survey.services.results.weights import answer_weights
+from survey.services.sittings import entry, links
+from survey.services.sittings.enrolment import begin_sitting, find_sitting
+from survey.services.sittings.identities import Visitor as Arrived
+from survey.services.sittings.withdrawal import withdraw
+from survey.services.stages import jobs, lifecycle
+from survey.services.studies.checking import check_study
+from survey.simulator.crowd import Crowd, returning_people
+from survey.simulator.own_site import OwnSite
+from survey.study_file import StudyFileError
+from tests import cast
+from tests.cast import stage_of
+
+pytestmark = pytest.mark.django_db
+ROOT = "https://study.example.org"
+LINKS = {"kind": "links", "currency": "USD", "reward": 100}
+GENERIC = {"kind": "generic", "reward": 100, "parameters": {"person": "pid", "submission": "tic"}}
+STAGES = [{"sittings": 4}, {"sittings": 4, "wave": 2}]
+WAVES = [{"after_days": 14, "open_days": 7}]
+
+
+def wavy(**overrides: Any) -> Study:
+    return cast.small_study("waves", **{"panel": LINKS, "stages": STAGES, "waves": WAVES, **overrides})
+
+
+def in_wave_2(made: Study) -> None:
+    jobs.run_inline(lifecycle.close_stage(stage_of(made, 1), now=True))
+    lifecycle.open_stage(stage_of(made, 2))
+
+
+def finish(made: Study, ids: PanelIds) -> Sitting:
+    visitor = cast.Visitor(made, ids=ids).finish()
+    return visitor.reload()
+
+
+def days_ago(sitting: Sitting, days: float) -> None:
+    Sitting.objects.filter(pk=sitting.pk).update(ended_at=timezone.now() - timedelta(days=days))
+
+
+def came_by(study: Study, address: str) -> PanelIds:
+    return links.ids_of_link(study, address.rpartition("=")[2])
+
+
+@cast.kept
+def study_in_wave_2() -> Study:
+    """By links. Three finished wave 1: two of them 15 days ago, one just now; the fourth left. Wave 2 is open."""
+    made = wavy()
+    cast.open_first_stage(made)
+    people = [came_by(made, link.address) for link in links.make_links(made, count=4, root=ROOT)]
+    for number, ids in enumerate(people[:3]):
+        days_ago(finish(made, ids), 15 if number < 2 else 0)
+    cast.Visitor(made, ids=people[3]).expire()
+    in_wave_2(made)
+    return made
+
+
+@pytest.fixture
+def study() -> Study:
+    return Study.objects.get(pk=study_in_wave_2().pk)
+
+
+def person_of(study: Study, number: int) -> PanelIds:
+    first = EntryLink.objects.get(study=study, number=number, wave=1)
+    return PanelIds("links", first.token_hash)
+
+
+def refused(study: Study, ids: PanelIds) -> str:
+    with pytest.raises(EntryRefused) as caught:
+        begin_sitting(study=study, ids=ids)
+    return str(caught.value.code)
+
+
+# The study file
+
+
+@pytest.mark.parametrize(
+    ("overrides", "field", "words"),
+    [
+        ({"waves": []}, "stages.2.wave", "there is no wave 2"),
+        ({"stages": [{"sittings": 4}]}, "waves.1", "no stage belongs to wave 2"),
+        ({"stages": [{"sittings": 4, "wave": 2}, {"sittings": 4}]}, "stages.1.wave", "no stage of wave 1 comes before"),
+        (
+            {"stages": [{"sittings": 4, "pilot": True}, {"sittings": 4, "wave": 2}]},
+            "stages.2.wave",
+            "nobody could come back",
+        ),
+    ],
+)
+def test_misplaced_waves_are_refused(overrides: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(StudyFileError) as caught:
+        cast.small_config(**{"stages": STAGES, "waves": WAVES, **overrides})
+    assert [(one.field, words in one.message) for one in caught.value.problems] == [(field, True)]
+
+
+def test_a_study_in_which_nobody_is_known_again_has_no_waves() -> None:
+    with pytest.raises(FileErrors, match="nobody is known again") as caught:
+        wavy(panel={"kind": "open"})
+    assert [one.field for one in caught.value.problems] == ["waves"]
+
+
+def test_check_study_looks_at_days_and_places() -> None:
+    cast.small_bank()
+    text = cast.study_text(
+        **{
+            **cast.SMALL,
+            "slug": "checked",
+            "bank": "small",
+            "panel": LINKS,
+            "stages": [{"sittings": 4}, {"sittings": 2, "wave": 2, "opens": "automatically"}],
+            "waves": [{"after_days": 400, "open_days": 1}],
+            "data": {"retention_until": timezone.now().date() + timedelta(days=30)},
+        }
+    )
+    found = check_study(text=text, source_name="x.toml")
+    said = {one.field: one.message for one in found.findings if "wave" in one.message or "opens when" in one.message}
+    assert {"data.retention_until", "waves.1", "stages.2.opens"} <= set(said)
+    assert "401 days" in said["data.retention_until"]
+
+
+# At the door
+
+
+def test_who_finished_comes_back_as_the_same_person(study: Study) -> None:
+    before = Respondent.objects.filter(study=study).count()
+    ids = person_of(study, 1)
+    assert find_sitting(study, ids) is None
+    sitting = begin_sitting(study=study, ids=ids)
+    assert (sitting.wave, sitting.is_new, sitting.stage.index) == (2, True, 2)
+    assert sitting.respondent.sittings.order_by("wave").values_list("wave", flat=True)[0] == 1
+    assert Respondent.objects.filter(study=study).count() == before
+    again = begin_sitting(study=study, ids=ids)
+    assert (again.pk, again.is_new) == (sitting.pk, False)
+    assert cast.walk(sitting).kind == "end"
+    assert (
+        entry.give_back(study, begin_sitting(study=study, ids=ids), Arrived(ids)).pk == sitting.pk
+    )  # Twice: the same.
+
+
+def test_others_are_told_why_they_may_not(study: Study) -> None:
+    assert refused(study, person_of(study, 3)) == "too_early"
+    stranger = came_by(study, links.make_links(study, count=1, root=ROOT)[0].address)
+    assert refused(study, stranger) == "not_in_earlier_wave"
+    with pytest.raises(EntryRefused, match="for people who finished"):
+        entry.arrive(study, {"link": links.make_links(study, count=1, root=ROOT)[0].address[-22:]}, host="h")
+    late = find_sitting(study, person_of(study, 2)) or Sitting.objects.get(
+        respondent=PanelIdentity.objects.order_by("pk")[1].respondent_id
+    )
+    days_ago(late, 22)
+    assert refused(study, person_of(study, 2)) == "too_late"
+    days_ago(late, 15)
+    # Who has not finished wave 1 goes on with it.
+    unfinished = find_sitting(study, person_of(study, 4))
+    assert unfinished is not None and unfinished.wave == 1
+
+
+def test_they_are_told_in_german(study: Study) -> None:
+    with translation.override("de"), pytest.raises(EntryRefused, match="ist es noch zu früh"):
+        begin_sitting(study=study, ids=person_of(study, 3))
+
+
+def test_a_panel_sends_another_submission_for_each_wave() -> None:
+    made = wavy(panel=GENERIC)
+    cast.open_first_stage(made)
+    first, second = (PanelIds("generic", "anna", submission=name) for name in ("one", "two"))
+    days_ago(finish(made, first), 15)
+    in_wave_2(made)
+    sitting = finish(made, second)
+    assert (sitting.wave, WaveIdentity.objects.get().wave) == (2, 2)
+    seen = find_sitting(made, second)
+    assert seen is not None and seen.pk == sitting.pk
+    with pytest.raises(EntryRefused, match="before"):
+        find_sitting(made, PanelIds("generic", "anna", submission="three"))
+    listed = [row[:2] for row in rows_with_ids(made, owed_list(made), via="command")]
+    assert listed == [["anna", "one"], ["anna", "two"]]
+    # Everything of every wave goes together.
+    found = withdraw(respondent=sitting.respondent, now=timezone.now())
+    assert [one["stage"] for one in found.stages] == [1, 2]
+    assert not Sitting.objects.filter(withdrawn_at=None).exists()
+
+
+def test_ids_stay_until_the_last_wave_is_over(study: Study) -> None:
+    assert "wave 2 is still to come" in purging.payments_open(study)
+
+
+# Inviting
+
+
+def test_links_lead_to_the_same_person_and_are_shown_once(study: Study, tmp_path: Any, capsys: Any) -> None:
+    out = tmp_path / "wave2.csv"
+    call_command("invite", study.slug, wave=2, out=out, root=ROOT)
+    assert "3 people invited to wave 2" in capsys.readouterr().out
+    rows = list(csv.DictReader(out.open()))
+    assert [row["first_number"] for row in rows] == ["1", "2", "3"]
+    assert came_by(study, rows[0]["link"]) == person_of(study, 1)
+    sitting = begin_sitting(study=study, ids=came_by(study, rows[0]["link"]))
+    assert (sitting.wave, sitting.is_new) == (2, True)
+    again = inviting.invite(study, 2, root=ROOT)
+    assert (again.invited, again.links) == (0, ())
+    entry_of_audit = AuditEntry.objects.filter(action="invite").earliest("pk")
+    assert entry_of_audit.detail["invited"] == 3
+
+
+def test_an_invitation_needs_a_wave_that_can_be_begun(study: Study) -> None:
+    for wave in (1, 3):
+        with pytest.raises(StateRefused, match="its later waves are 2 to 2"):
+            inviting.invite(study, wave, root=ROOT)
+    Stage.objects.filter(study=study, index=2).update(state="closing")
+    with pytest.raises(StateRefused, match="wave 2 of waves is over"):
+        inviting.invite(study, 2, root=ROOT)
+
+
+def test_a_panel_that_cannot_invite_says_what_to_do() -> None:
+    made = wavy(panel=GENERIC)
+    with pytest.raises(PanelCannot, match="--with-panel-ids lists who finished"):
+        inviting.invite(made, 2)
+    with pytest.raises(SystemExit):
+        call_command("invite", made.slug, wave=2)
+
+
+# What the answers say
+
+
+def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -> None:
+    for number in (1, 2):
+        finish(study, person_of(study, number))
+    report = estimating.estimate(study)
+    first = report.waves[0]
+    assert (first.label, first.people, first.not_back) == ("wave 2 - wave 1", 2, 1)
+    assert "1 who finished the wave before did not come back" in first.sentence
+    assert first.estimate is not None and first.estimate.n_clusters == 2
+    assert report.respondents == 3  # The figures are of wave 1.
+    waves = set(Sitting.objects.filter(assignments__in=answer_weights(study, {})).values_list("wave", flat=True))
+    assert waves == {1}
+    assert json.loads(json.dumps(report.as_json()))["waves"][0]["people"] == 2
+    out = io.StringIO()
+    call_command("estimate", study.slug, out=tmp_path, stdout=out)
+    assert "change within the people who answered in both" in out.getvalue()
+    rows = list(csv.DictReader((tmp_path / "estimates.csv").open()))
+    assert {row["label"] for row in rows if row["kind"] == "change within person"} == {"wave 2 - wave 1"}
+    assert study_file.parse(study.source_text).waves[0].after_days == 14
+
+
+# Where it is done
+
+
+def test_editors_invite_on_a_page_and_by_the_api(study: Study, client: Any) -> None:
+    user = User.objects.create_user("editor", is_staff=True)
+    user.user_permissions.add(*Permission.objects.filter(codename__in=["make_links", "view_study"]))
+    cast.join(user, study, "editor")
+    client.force_login(user)
+    page = client.get(reverse("admin:survey_study_wave", args=[study.pk, 2]))
+    assert "Of these, may begin now" in page.content.decode()
+    assert client.get(reverse("admin:survey_study_wave", args=[study.pk, 3])).status_code == 404
+    home = client.get(reverse("admin:survey_study_change", args=[study.pk])).content.decode()
+    assert "Invite to wave 2" in home
+    sent = client.post(reverse("admin:survey_study_wave", args=[study.pk, 2]))
+    assert sent["Content-Type"].startswith("text/csv") and len(sent.content.decode().splitlines()) == 4
+    EntryLink.objects.filter(wave=2).delete()
+    token = ApiToken.issue(user=user, scope=ApiToken.Scope.RUN)[1]
+    address = reverse("api:wave-invite", args=[study.slug, 2])
+    answer = client.post(address, headers={"Authorization": f"Token {token}"})
+    assert answer.status_code == 200, answer.content
+    assert [one["first_number"] for one in answer.json()["links"]] == [1, 2, 3]
+    again = client.post(address, headers={"Authorization": f"Token {token}"})
+    assert (again.json()["invited"], again.json()["links"]) == (0, [])
+    cast.join(user, study, "viewer")
+    assert client.post(reverse("admin:survey_study_wave", args=[study.pk, 2])).status_code == 403
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_simulated_people_come_back_with_a_chance() -> None:
+    made = wavy(panel=GENERIC)
+    cast.open_first_stage(made)
+    Crowd(study=made, respondents=4, site=OwnSite(), concurrency=1).run()
+    in_wave_2(made)
+    stage = stage_of(made, 2)
+    expected = returning_people(made, stage, chance=0.5, seed=made.seed)
+    crowd = Crowd(study=made, respondents=4, site=OwnSite(), concurrency=1, return_chance=0.5)
+    crowd.run()
+    assert not crowd.report().differences
+    came = set(Sitting.objects.filter(stage=stage).values_list("respondent", flat=True))
+    assert came == {who.pk for who in expected}
+    assert not Crowd(study=made, respondents=4, site=OwnSite(), return_chance=0).people
