@@ -36,6 +36,7 @@ RESEARCHERS = {
 }
 RUNNERS = {"stage_move", "stage_action", "study_create", "postings", "job_ask", "job_cancel", "report_files"}
 RUNNERS |= {"receivers", "receiver", "receiver_add", "receiver_switch", "receiver_remove", "receiver_test"}
+RUNNERS |= {"wave_invite"}
 ANYBODY = {"index"}
 ANSWERED_AT = ("checks", "item", "form")
 
@@ -74,6 +75,8 @@ def send_generated(operation: Any, mode: GenerationMode, headers: dict[str, str]
             named = {"name": "budget"} if "name" in case.path_parameters else {}
             if "index" in case.path_parameters:
                 named["index"] = next(indices)
+            if "wave" in case.path_parameters:
+                named["wave"] = 2
             if "receiver" in case.path_parameters:
                 named["receiver"] = 1
             if "action" in case.path_parameters:

@@ -158,6 +158,7 @@ def named(path: str) -> str:
         "index": "1",
         "action": "pause",
         "number": "1",
+        "wave": "2",
         "receiver": "1",
     }.items():
         path = path.replace(f"{{{name}}}", value)

@@ -18,6 +18,7 @@ from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
 from tests.survey.instruments import test_reasons
+from tests.survey.sittings import test_waves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
@@ -27,6 +28,7 @@ MOST = {
     "POST": 8,
     "POST report-files": 25,
     "POST stage-action": 12,
+    "POST wave-invite": 12,
     "GET answers": 14,
     "GET answers-csv": 14,
 }
@@ -137,6 +139,9 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(
     count("GET receivers", partial(runner.get, "/api/v1/studies/cast/receivers/"))
     count("GET receiver", partial(runner.get, place))
     count("POST receiver-test", partial(runner.post, f"{place}test/", content_type="application/json"))
+    test_waves.study_in_wave_2()
+    invite = partial(runner.post, "/api/v1/studies/waves/waves/2/invite/", content_type="application/json")
+    assert count("POST wave-invite", invite).json()["invited"] == 3
     pause = partial(runner.post, "/api/v1/studies/cast/stages/1/pause/", content_type="application/json")
     response = query_counts.count("POST stage-action", pause)
     assert (response.status_code, response.json()["state"]) == (200, "paused")
