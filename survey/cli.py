@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Its people": {
         "posting": "Post the study at Prolific: draft, publish, pause, add places.",
+        "invite": "Invite people to a later wave of a study.",
         "links": "Make links for a lab, one person each.",
         "reconcile": "Compare who took part here and at the panel, and what is owed.",
         "pay_bonuses": "Show and pay the bonuses that are owed.",

@@ -10,9 +10,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
+from django.utils.module_loading import import_string
 
 from survey import study_file
-from survey.contracts import panels
+from survey.contracts import instruments, panels
 from survey.exceptions import HunchError
 from survey.models import Bank, Study
 from survey.services.banks.importing import load_starter_bank
@@ -161,8 +162,14 @@ class StudyMakingPages(StudyFilePages):
     @staticmethod
     def _template(name: str) -> str:
         text = file_texts.starting_text(name)
-        if file_texts.values_of(text)["bank"] == STARTER_BANK and not Bank.objects.filter(name=STARTER_BANK).exists():
+        values = file_texts.values_of(text)
+        if values["bank"] == STARTER_BANK and not Bank.objects.filter(name=STARTER_BANK).exists():
             load_starter_bank(via="admin")
+        file = next(one.file for one in file_texts.STARTING_FILES if one.name == name)
+        kind = dict(values.get("instrument") or {}).get("kind", "")
+        shown = instruments.kind(str(kind)).demonstration if instruments.is_known(str(kind)) else None
+        if shown is not None and shown.study_file == file:
+            import_string(shown.load_bank)()  # With all that the study needs beside it, unless it is stored.
         return text
 
     def _sent(self, request: HttpRequest) -> HttpResponse:

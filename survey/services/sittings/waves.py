@@ -19,7 +19,7 @@ from .identities import submission_hash
 
 
 @dataclass(frozen=True)
-class Window:
+class WaveWindow:
     """When a person may begin a wave: from `opens` to before `closes`."""
 
     opens: datetime
@@ -31,11 +31,11 @@ def wave_of(study: Study, stage: Stage) -> int:
     return study.config.stages[stage.index - 1].wave
 
 
-def window_after(study: Study, wave: int, finished_at: datetime) -> Window:
+def window_after(study: Study, wave: int, finished_at: datetime) -> WaveWindow:
     """When somebody who finished the wave before at that time may begin this one, by the study file in force."""
     config = study.config.waves[wave - 2]
     opens = finished_at + timedelta(days=config.after_days)
-    return Window(opens, opens + timedelta(days=config.open_days))
+    return WaveWindow(opens, opens + timedelta(days=config.open_days))
 
 
 def is_of_this_visit(study: Study, sitting: Sitting, ids: PanelIds) -> bool:
@@ -115,7 +115,7 @@ class Due:
     """Somebody who may be invited: the sitting of the wave before, and when they may begin."""
 
     sitting: Sitting
-    window: Window
+    window: WaveWindow
 
 
 def due_for(study: Study, wave: int, *, now: datetime) -> list[Due]:

@@ -69,8 +69,14 @@ STARTING_FILES = (
     StartingFile(
         "preference",
         "Which of two replies is better",
-        "Three stages of 16 people; prompts and replies of three authors come with Hunch (import them by the demo).",
+        "Three stages of 16 people; prompts and replies of three authors come with Hunch.",
         "example-preference.toml",
+    ),
+    StartingFile(
+        "cloze",
+        "Which word comes next",
+        "Two stages; people write the next word of sentences that come with Hunch, and n-gram models read them.",
+        "example-cloze.toml",
     ),
     StartingFile(
         "humans",

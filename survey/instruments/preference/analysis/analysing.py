@@ -61,7 +61,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Share:
+class WinShare:
     """How often a model's reply was preferred to another's; ties half. `n`: judgements."""
 
     model: int
@@ -104,7 +104,7 @@ class Analysis:
     rankings: Mapping[str, Ranking]
     by_category: Mapping[str, Ranking]
     elo: Elo
-    wins: Sequence[Share]
+    wins: Sequence[WinShare]
     agreement: PeopleAgreement
     judges: Sequence[JudgeTable]
     styles: Sequence[Style]
@@ -211,7 +211,7 @@ def _tried(judged: Judgements, settings: AnalysisSettings) -> Ranking | None:
         return None
 
 
-def win_shares(judged: Judgements) -> list[Share]:
+def win_shares(judged: Judgements) -> list[WinShare]:
     """Of each two models, how often either's reply was preferred, by the design's weights; ties half."""
     found = []
     m = len(judged.models)
@@ -224,14 +224,14 @@ def win_shares(judged: Judgements) -> list[Share]:
             win = np.where(rows.a == low, rows.win, 1 - rows.win)
             share = _weighted_share(win, rows)
             ties = int((rows.outcome == TIE).sum())
-            found.append(Share(low, high, rows.n, float(win.sum()), ties, share))
+            found.append(WinShare(low, high, rows.n, float(win.sum()), ties, share))
             turned = MeasuredFigure(None if share.value is None else 1 - share.value, share.error)
             turned = replace(
                 turned,
                 low=None if share.high is None else 1 - share.high,
                 high=None if share.low is None else 1 - share.low,
             )
-            found.append(Share(high, low, rows.n, float((1 - win).sum()), ties, turned))
+            found.append(WinShare(high, low, rows.n, float((1 - win).sum()), ties, turned))
     return found
 
 
