@@ -2,6 +2,7 @@
 study file, and only that text becomes a study.
 """
 
+import tomllib
 from typing import Any
 
 from django import forms
@@ -162,12 +163,11 @@ class StudyMakingPages(StudyFilePages):
     @staticmethod
     def _template(name: str) -> str:
         text = file_texts.starting_text(name)
-        values = file_texts.values_of(text)
-        if values["bank"] == STARTER_BANK and not Bank.objects.filter(name=STARTER_BANK).exists():
+        if file_texts.values_of(text)["bank"] == STARTER_BANK and not Bank.objects.filter(name=STARTER_BANK).exists():
             load_starter_bank(via="admin")
         file = next(one.file for one in file_texts.STARTING_FILES if one.name == name)
-        kind = dict(values.get("instrument") or {}).get("kind", "")
-        shown = instruments.kind(str(kind)).demonstration if instruments.is_known(str(kind)) else None
+        kind = tomllib.loads(text).get("instrument", {}).get("kind", "")
+        shown = instruments.kind(kind).demonstration if instruments.is_known(kind) else None
         if shown is not None and shown.study_file == file:
             import_string(shown.load_bank)()  # With all that the study needs beside it, unless it is stored.
         return text

@@ -36,6 +36,7 @@ from survey.models import (
 
 Role = StudyMembership.Role
 STARTER_BANK = "starter"  # Comes with Hunch.
+SHIPPED_BANKS = (STARTER_BANK, "starter-prompts", "cloze-sentences")  # So do those of other instruments.
 Row = TypeVar("Row", bound=Model)
 
 
@@ -232,7 +233,7 @@ def _banks(user: Any, keys: frozenset[int], right: Right) -> Any:
         return Bank.objects.filter(of_studies).order_by().values("pk")
     free = Q(created_by=user.pk)
     if may_make_studies(user):
-        free |= Q(name=STARTER_BANK, created_by__isnull=True)
+        free |= Q(name__in=SHIPPED_BANKS, created_by__isnull=True)
     return Bank.objects.filter(of_studies | free).order_by().values("pk")
 
 
