@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from celery import Task, current_app
+from celery import Task
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -15,6 +15,7 @@ from predictors import training as predictor_training
 from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError
 from survey import tasks
+from survey.celery import app
 from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Question, Stage
 from survey.models.predictor import TRIES
 from survey.services.base import files, leases
@@ -502,11 +503,7 @@ def test_each_step_goes_to_the_queue_of_its_kind(
 
 
 def test_tasks_that_are_sent_without_a_queue_go_to_one_that_has_a_worker() -> None:
-    routed = {
-        name: current_app.amqp.router.route({}, name)["queue"].name
-        for name in current_app.tasks
-        if name.startswith("survey.")
-    }
+    routed = {name: app.amqp.router.route({}, name)["queue"].name for name in app.tasks if name.startswith("survey.")}
     assert {name: queue for name, queue in routed.items() if queue != "default"} == {
         tasks.run_ml_step.name: "train",
         tasks.help_with_scoring.name: "score",
