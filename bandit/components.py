@@ -51,8 +51,8 @@ class Share:
 class Components:
     """The shares of the variance, and the people's effects.
 
-    `total`: the variance of one answer, in squared units. `shares`: those that can be told apart, the rest last; they
-    sum to 1 but for what is cut off at 0. `joined`: what cannot be told apart from the rest, and is in it. `effects`:
+    `total`: the variance of one answer, in squared units. `shares`: those that the answers can separate, the rest last;
+    they sum to 1 but for what is cut off at 0. `joined`: what cannot be separated from the rest, and is in it. `effects`:
     each person's shrunken effect, shape (people,), in units of the answers, in no order that tells who it is: sorted.
     `answers`, `people`: how many.
     """
@@ -112,7 +112,7 @@ def variance_components(
     0, of how many items each answer stands for; all alike without it.
 
     A variance is only estimated where enough answers share the level and differ otherwise; otherwise it is `joined` to
-    the rest: with one answer an item, pairs cannot be told apart from the rest.
+    the rest: with one answer an item, pairs cannot be separated from the rest.
 
     The intervals come from drawing with replacement, by `rng`: people for the share between people, items
     for the others, and for that between questions also questions, of which the larger error counts. (To draw all of
@@ -222,7 +222,7 @@ class _Data:
         if people.size < LEAST_PEOPLE:
             raise DesignError(f"person: {people.size} people; the variance between people needs {LEAST_PEOPLE}")
         if people.size == n:
-            raise DesignError("person: nobody gave two answers, so that people cannot be told apart from the rest")
+            raise DesignError("person: nobody gave two answers, so that people cannot be separated from the rest")
         w = w / w.sum()
         places = tuple(_factor(name, about[:, place]) for place, name in enumerate(_PLACES[: about.shape[1]]))
         items = _factor(PAIRS, what)

@@ -26,7 +26,7 @@ RIVALS = 5  # how many of those behind are tried for the first place
 MOST_STEPS = 100
 CONVERGED = 1e-10
 TINY = 1e-12
-LARGEST = 40.0  # a difference of log-odds beyond which nothing is told apart
+LARGEST = 40.0  # a difference of log-odds above which two names are not distinguished
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +374,7 @@ class _Duels:
         both = v + v.T
         found = np.zeros((self.size, self.size))
         found[:k, :k] = np.diag(both.sum(axis=1)) - both + self.ridge * np.eye(k)
-        if self.ridge == 0:  # Only differences are told; this fixes their mean at 0.
+        if self.ridge == 0:  # The answers fix only differences; this fixes their mean at 0.
             found[:k, :k] += v.sum() / k**2
         if self.side:
             found[:k, k] = found[k, :k] = v.sum(axis=1) - v.sum(axis=0)

@@ -21,16 +21,14 @@ from survey.instruments.preference.analysis.information import information
 from survey.instruments.preference.analysis.judgements import Judgements
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 
-PANDALM = Path("/work/shared/data/human/pandalm")
 WORDS = {1: "a", 2: "b", 0: "tie"}
 
 
 @pytest.fixture(scope="module")
-def pandalm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    if not PANDALM.is_dir():
-        pytest.skip(f"{PANDALM} is not here")
-    rows = json.loads((PANDALM / "testset-v1.json").read_text())
-    judged = json.loads((PANDALM / "gpt-3.5-turbo-testset-v1.json").read_text())
+def pandalm(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    published = human_data / "pandalm"
+    rows = json.loads((published / "testset-v1.json").read_text())
+    judged = json.loads((published / "gpt-3.5-turbo-testset-v1.json").read_text())
     verdicts = {row["idx"]: {"1": "a", "2": "b", "Tie": "tie"}.get(row["gpt_result"], "unreadable") for row in judged}
     folder = tmp_path_factory.mktemp("pandalm")
     comparisons, judgements = folder / "comparisons.csv", folder / "judgements.csv"
