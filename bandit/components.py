@@ -52,8 +52,9 @@ class Components:
     """The shares of the variance, and the people's effects.
 
     `total`: the variance of one answer, in squared units. `shares`: those that the answers can separate, the rest last;
-    they sum to 1 but for what is cut off at 0. `joined`: what cannot be separated from the rest, and is in it. `effects`:
-    each person's shrunken effect, shape (people,), in units of the answers, in no order that tells who it is: sorted.
+    they sum to 1 but for what is cut off at 0. `joined`: what cannot be separated from the rest, and is in it.
+    `effects`: each person's shrunken effect, shape (people,), in units of the answers, sorted, so that the order names
+    nobody.
     `answers`, `people`: how many.
     """
 

@@ -271,7 +271,7 @@ def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str,
     if found.joined:
         lost = ", ".join(found.joined)
         yield (
-            f"Too few answers share what tells them apart: {lost} cannot be told from the rest, which holds them. "
+            f"Too few answers share what separates them: {lost} cannot be separated from the rest, which holds them. "
             "Items that several people answer are needed (responses_per_item) to see how pairs differ."
         )
     yield (

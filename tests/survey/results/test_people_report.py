@@ -69,7 +69,7 @@ def test_command_page_api_and_figure_show_it_and_nobody_in_it(study: Study, tmp_
     out = io.StringIO()
     call_command("report", "small", "people", "resamples=20", "--out", str(tmp_path), stdout=out, stderr=out)
     assert "of the variance of single answers lies between people" in out.getvalue()
-    assert "pairs cannot be told from the rest" in out.getvalue()
+    assert "pairs cannot be separated from the rest" in out.getvalue()
     with (tmp_path / "variance_shares.csv").open(newline="") as file:
         parts = [row["part"] for row in csv.DictReader(file)]
     assert parts[0] == "people" and parts[-1] == "rest" and "pairs" not in parts

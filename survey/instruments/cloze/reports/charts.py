@@ -1,4 +1,4 @@
-"""Scatter plots and a forest plot as SVG, simple enough to need no library. Standard library."""
+"""Scatter plots as SVG, simple enough to need no library. Standard library."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,6 @@ from html import escape
 
 WIDTH, HEIGHT = 640, 440
 LEFT, RIGHT, TOP, BOTTOM = 64, 24, 40, 56
-ROW = 30
-NAMES = 220
 # Okabe and Ito's, which colour-blind people can distinguish; groups differ in their mark too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 MARKS = (
@@ -29,15 +27,6 @@ class ScatterPoint:
     y: float
     name: str = ""
     group: str = ""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A row of a forest plot."""
-
-    name: str
-    value: float | None
-    interval: tuple[float, float] | None
 
 
 def scatter(*, name: str, title: str, x: str, y: str, points: Sequence[ScatterPoint], log_x: bool = False) -> str:
@@ -88,44 +77,6 @@ def scatter(*, name: str, title: str, x: str, y: str, points: Sequence[ScatterPo
         colour = COLOURS[number % len(COLOURS)]
         parts.append(f'<path d="{MARKS[number % len(MARKS)]}" transform="translate({gx},{gy})" fill="{colour}"/>')
         parts.append(f'<text x="{gx + 12}" y="{gy + 4}" font-size="12">{escape(_short(group))}</text>')
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def forest(*, name: str, title: str, x: str, bars: Sequence[Bar]) -> str:
-    """A row each: a mark, its interval and its number.
-
-    Raises:
-        ValueError: no row has a number.
-    """
-    ends = [end for bar in bars if bar.value is not None for end in (bar.value, *(bar.interval or ()))]
-    if not ends:
-        raise ValueError("there is no point to draw")
-    steps = _steps(min(0.0, *ends), max(0.0, *ends))
-    height = TOP + ROW * len(bars) + 60
-    parts = _head(name, title, height)
-
-    def across(value: float) -> float:
-        return NAMES + (WIDTH - NAMES - 84) * (value - steps[0]) / (steps[-1] - steps[0])
-
-    for step in steps:
-        at = across(step)
-        parts.append(f'<path d="M{at:.1f},{TOP}V{height - 52}" stroke="currentColor" stroke-opacity="0.2"/>')
-        parts.append(f'<text x="{at:.1f}" y="{height - 34}" text-anchor="middle" font-size="12">{step:g}</text>')
-    parts.append(f'<text x="{(WIDTH + NAMES) / 2 - 40}" y="{height - 12}" text-anchor="middle">{escape(x)}</text>')
-    for number, bar in enumerate(bars):
-        at = TOP + ROW * number + ROW / 2 + 4
-        parts.append(f'<text x="{NAMES - 10}" y="{at + 4:.1f}" text-anchor="end">{escape(_short(bar.name))}</text>')
-        if bar.value is None:
-            parts.append(f'<text x="{NAMES + 6}" y="{at + 4:.1f}">-</text>')
-            continue
-        if bar.interval is not None:
-            low, high = (across(end) for end in bar.interval)
-            line = f"M{low:.1f},{at:.1f}H{high:.1f}M{low:.1f},{at - 5:.1f}v10M{high:.1f},{at - 5:.1f}v10"
-            parts.append(f'<path d="{line}" stroke="{COLOURS[0]}" stroke-width="2" fill="none"/>')
-        parts.append(
-            f'<path d="{MARKS[0]}" transform="translate({across(bar.value):.1f},{at:.1f})" fill="{COLOURS[0]}"/>'
-        )
-        parts.append(f'<text x="{WIDTH - 70}" y="{at + 4:.1f}">{bar.value:.3f}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 

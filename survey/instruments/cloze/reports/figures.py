@@ -16,8 +16,9 @@ from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
 from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
+from survey.services.results.forest_chart import ForestRow, Whisker, forest
 
-from .charts import Bar, ScatterPoint, forest, scatter
+from .charts import ScatterPoint, scatter
 
 Floats = NDArray[np.float64]
 
@@ -418,12 +419,14 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
     models = [one for one in figures.models if one.pnc.value is not None]
     if not models:
         return
-    bars = [Bar(one.name, one.pnc.value, one.pnc.interval) for one in models]
+    rows = [ForestRow(one.name, [Whisker(one.pnc.value, *(one.pnc.interval or ()))]) for one in models]
     yield _picture(
         "pnc",
         "PNC of each model",
         "The predictability norm correlation of each model with its 95 % interval.",
-        lambda: forest(name="pnc", title="PNC of each model, 95 % intervals", x="PNC", bars=bars),
+        lambda: forest(
+            name="pnc", title="PNC of each model, 95 % intervals", axis="PNC", series=["PNC"], rows=rows, mark_at=0.0
+        ),
     )
     points = [
         ScatterPoint(float(x), float(y), group=one.name if len(models) <= 6 else "")

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from bandit.fragility import Fragile
 from bandit.fragility import in_words as fragile_words
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
+from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.line_chart import Axes, Line, line_chart
 
@@ -19,7 +20,6 @@ from ..analysis.errors import MeasuredFigure
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
 from . import drawing
-from .drawing import RankingPoint, RankingRow
 
 ENDS = (
     Column("low", "number", "Lower end of its 95 % interval."),
@@ -542,13 +542,17 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
     models = found.models
     if found.ranking is not None:
         series = list(found.rankings)
-        rows = [RankingRow(models[model], list(_points(model, found.rankings))) for model in found.ranking.order]
-        svg = drawing.forest(
+        rows = [
+            ForestRow(models[model], [ranking.of(model) for ranking in found.rankings.values()])
+            for model in found.ranking.order
+        ]
+        svg = forest(
             name="ranking",
             title="Strength by people and judges",
             axis="Bradley-Terry strength, logits",
             rows=rows,
             series=series,
+            mark_at=0.0,
         )
         said = ", ".join(models[model] for model in found.ranking.order)
         yield Picture(
@@ -576,23 +580,22 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
     if judges:
         categories = list(dict.fromkeys(category for table in judges for category in table.by_category))
         rows = [
-            RankingRow(
+            ForestRow(
                 category or "all",
                 [
-                    RankingPoint(one.value, one.low, one.high, place)
-                    for place, table in enumerate(judges)
-                    if category in table.by_category
-                    and (one := table.by_category[category].uncentred).value is not None
+                    table.by_category[category].uncentred if category in table.by_category else Whisker(None)
+                    for table in judges
                 ],
             )
             for category in categories
         ]
-        svg = drawing.forest(
+        svg = forest(
             name="correlation",
             title="Judges against people, by category",
             axis="uncentred correlation of ratings",
             rows=rows,
             series=[table.judge for table in judges],
+            mark_at=0.0,
         )
         yield Picture(
             "correlation",
@@ -622,13 +625,6 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             "How often people preferred A where the judge gave it that chance.",
             partial(_write, svg),
         )
-
-
-def _points(model: int, rankings: Mapping[str, Any]) -> Iterator[RankingPoint]:
-    for place, ranking in enumerate(rankings.values()):
-        one = ranking.of(model)
-        if one.value is not None:
-            yield RankingPoint(one.value, one.low, one.high, place)
 
 
 def _write(svg: str, path: Any) -> None:

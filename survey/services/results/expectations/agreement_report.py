@@ -5,9 +5,9 @@ from typing import Any
 from survey.contracts.reports import Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.models import Study
+from survey.services.results.forest_chart import ForestRow, forest
 
 from .agreeing import ReaderAgreement, agreement
-from .charts import ForestRow, forest
 from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
 from .reading import read
 

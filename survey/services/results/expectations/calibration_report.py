@@ -8,10 +8,10 @@ from predictors.evaluation.scoring import in_words as number
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.models import Study
+from survey.services.results.forest_chart import ForestRow, forest
 from survey.services.results.line_chart import Axes, Line, line_chart
 
 from .calibrating import ALL, ForecasterCalibration, calibrations
-from .charts import ForestRow, forest
 from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
 from .errors import UNDEFINED, Bounded
 from .reading import read

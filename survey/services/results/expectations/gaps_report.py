@@ -1,6 +1,5 @@
 """The report `gaps`: where people and models part, by parts of the items and item by item."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +8,8 @@ from survey.contracts.expectations import Expectations
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.models import Study
+from survey.services.results.forest_chart import ForestRow, forest
 
-from .charts import ForestRow, forest
 from .common import ARGUMENTS, NOTHING, asked_of, cells, columns_of, in_words, picture, with_interval
 from .errors import Bounded
 from .parting import Gaps, ItemGap, gaps
@@ -187,11 +186,11 @@ def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
 def _pictures(parted: Parted) -> list[Picture]:
     found = []
     for place, (one, of) in enumerate(parted[:MOST_PICTURES], start=1):
-        rows = [ForestRow(part.part or "all items", (part.gap,)) for part in _drawn_parts(of)]
-        if not any(figure.is_defined and math.isfinite(figure.value) for row in rows for figure in row.figures):
+        parts = _drawn_parts(of)
+        if not any(part.gap.is_defined for part in parts):
             continue
-        title = f"{one.event.name}: people less {of.reader}"
-        found.append(_picture(place, title, rows))
+        rows = [ForestRow(part.part or "all items", (_in_points(part.gap),)) for part in parts]
+        found.append(_picture(place, f"{one.event.name}: people less {of.reader}", rows))
     return found
 
 
@@ -205,7 +204,6 @@ def _drawn_parts(of: Gaps) -> list[Any]:
 
 
 def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:
-    points = [ForestRow(row.name, [_in_points(figure) for figure in row.figures]) for row in rows]
     return picture(
         f"gaps_{place}",
         title,
@@ -216,7 +214,7 @@ def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:
             title=title,
             axis="gap in percentage points; above 0 people expect more",
             series=("gap",),
-            rows=points,
+            rows=rows,
             mark_at=0.0,
         ),
     )
