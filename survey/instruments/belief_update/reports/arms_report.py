@@ -11,7 +11,7 @@ from survey.contracts.measures import Measure
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, ModelAnswer, Study
+from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.blinding import HIDDEN, shown_conditions
 from survey.services.results.estimating import LevelFigures, figures_by_level
 from survey.services.results.estimators import Figure, in_words_p
