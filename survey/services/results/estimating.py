@@ -368,6 +368,12 @@ def figures_by_level(
     labels = [label for label in conditions[factor].levels if label in known]
     if len(labels) < 2:
         raise StateRefused(f"{study.slug}: fewer than two levels of {factor} have answers that count")
+    return level_figures(factor, labels, read)
+
+
+def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> LevelFigures:
+    """`figures_by_level` of parts that have been read, at least two levels of which have answers."""
+    parts = [one.divisions[factor] for one in read]
     measures = range(len(read[0].estimands.measures))
     under = {label: [_under(one, factor, label) for one in read] for label in labels}
     people = [{int(person) for one in under[label] for person in one.part.cluster} for label in labels]
