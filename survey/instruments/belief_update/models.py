@@ -42,7 +42,7 @@ class Pair(QuickRows):
         return self.item.key
 
 
-class Aid(QuickRows):
+class Aid(models.Model):
     """What an aid says beside a pair's target: how many of the questions most like it one model answered right. Stored
     when the pair is planned; whether it is shown is decided by the conditions."""
 
