@@ -26,7 +26,7 @@ from .arms import ACCURACY, CORRECT, PERFORMANCE, ArmAnswers, ArmMeasure, as_mea
 from .rows import belief_rows, belief_update_of
 
 NOTHING = "–"
-OF_BELIEF = {None: "", "prior": "before the evidence", "posterior": "after the evidence"}
+OF_BELIEF = {"prior": "before the evidence", "posterior": "after the evidence", None: ""}
 WHAT = (
     Column("llm", "text", "The language model."),
     Column("factor", "text", "The factor whose levels are compared."),
@@ -322,11 +322,20 @@ def _with_ends(found: Estimate, *, signed: bool = False) -> str:
     return f"{text} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
+def _short(one: ArmMeasure) -> str:
+    """A row of the picture, whose names have little room."""
+    when = {"prior": ", before", "posterior": ", after", None: ""}[one.when]
+    if one.rule is None:
+        return f"alignment, alpha {one.alpha:g}{when}" if one.alpha is not None else "model right"
+    how = f"above {one.rule.threshold:g}" if one.rule.kind == "threshold" else "as believed"
+    return f"right, {how}{when}"
+
+
 def _picture(one: _Compared) -> Picture | None:
     """The differences, one row each, for shares; nats have another unit."""
     rows = [
         ForestRow(
-            f"{what.title}, {what.when}",
+            _short(what),
             [
                 Whisker(None) if figure.combined is None else Whisker(figure.combined.value, *(_ends(figure)[1:]))
                 for of, other, figure in one.differences()
@@ -342,7 +351,8 @@ def _picture(one: _Compared) -> Picture | None:
     return picture(
         f"arm_differences_{_plain(one.llm)}",
         title,
-        f"Each arm of {one.found.factor} less {one.found.levels[0]}; bars are 95 % intervals between people.",
+        f"Each arm of {one.found.factor} less {one.found.levels[0]}, before and after the evidence: alignment, how "
+        "often the model is deployed and right, and how often it is right; bars are 95 % intervals between people.",
         lambda: forest(
             name=f"arm-differences-{_plain(one.llm)}",
             title=title,
@@ -364,5 +374,6 @@ def _notes() -> list[str]:
         "is better). Deployed and right is human-deployed performance: how often the model is deployed by the belief "
         "and right there.",
         "Figures are about this study's questions, and about pairs with the outcome that the model really had. In "
-        "cross-entropy, beliefs of 0 and 100 % count as 0.5 and 99.5 %.",
+        "cross-entropy, beliefs of 0 and 100 % count as 0.5 and 99.5 %. Where alpha is large, a few such "
+        "beliefs that are wrong decide it: with few people, its interval in one arm is a little too narrow.",
     ]
