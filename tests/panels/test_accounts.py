@@ -233,6 +233,56 @@ def test_a_difference_is_said_in_cents(dear: FakeProlific) -> None:
     assert "has not said" in account_of(posting).sentence
 
 
+def test_an_account_that_cannot_be_added_up_is_said_and_never_summed(
+    dear: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posting = posted()
+    place = arrives(dear, posting)
+    begins(posting.study, place)
+    dear.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    reconciliation.approve_finished(posting)
+
+    def said(rewards: Any, **more: Any) -> str:
+        monkeypatch.setattr(dear, "_cost", lambda study, projected=False: {"rewards": rewards, **more})
+        read_posting(posting)
+        return account_of(Posting.objects.select_related("study").get()).sentence
+
+    amount = {"amount": 100, "currency": "USD"}
+    assert "'storage_fee' that is not known here" in said({"rewards": amount, "storage_fee": amount}, bonuses=None)
+    assert "no fees that can be read" in said({"rewards": amount, "fees": {"amount": "lots"}}, bonuses=None)
+    euros = {"amount": 40, "currency": "EUR"}
+    assert "cannot be added up" in said({"rewards": amount, "fees": euros}, bonuses=None)
+    assert said({"rewards": {"amount": 100, "currency": "EUR"}}, bonuses=None) == (
+        "the panel counts in EUR, and here in USD: not compared"
+    )
+    fees = {"fees": {**amount, "amount": 33}, "tax": {**amount, "amount": 7}}
+    assert said({"rewards": amount, **fees, "rep_sample_fees": None}, bonuses=None) == (
+        "the same here and at the panel, to the cent"
+    )
+    dear.keeper.faults.clear()  # type: ignore[attr-defined] - Prolific never says such things
+
+
+@pytest.mark.parametrize(
+    ("quote", "fees"),
+    [
+        ({"total_cost": 13_996_000}, FeeRates(3996, 0)),
+        ({"total_cost": 13_996_000, "fees": 1, "vat": None}, FeeRates(3996, 0)),  # Parts that do not add up.
+        ({"total_cost": 13_996_000, "fees": 3_330_000, "vat": 666_000}, FeeRates(3330, 2000)),
+        ({"total_cost": 100}, FeeRates(4280, 2000)),  # Less than the rewards.
+        ({"total_cost": None}, FeeRates(4280, 2000)),
+        ({}, FeeRates(4280, 2000)),
+    ],
+)
+def test_fees_are_learnt_from_what_adds_up(
+    dear: FakeProlific, monkeypatch: pytest.MonkeyPatch, quote: dict[str, Any], fees: FeeRates
+) -> None:
+    monkeypatch.setattr(dear, "_quote", lambda cents: quote)
+    monkeypatch.setattr(dear, "_balance", lambda: {"available_balance": "none", "currency_code": "USD"})
+    assert posted().fees == fees, "and a balance that cannot be read stops nothing"
+    dear.keeper.faults.clear()  # type: ignore[attr-defined]
+
+
 # Before publishing
 
 
@@ -433,6 +483,30 @@ def test_a_scheduled_posting_becomes_active_by_itself(dear: FakeProlific) -> Non
     read_posting(posting)
     assert posting.state == "ACTIVE" and money.committed(posting.study) == 840
     postings.change(posting, Move.PAUSE)
+
+
+def test_the_time_may_have_to_stand_in_the_study(dear: FakeProlific) -> None:
+    dear.time_in_study = True
+    posting = posted(publish=False)
+    at = timezone.now() + timedelta(days=2)
+    postings.schedule(posting, at)
+    study = dear.studies[posting.external_id]
+    assert (posting.state, study["publish_at"]) == ("SCHEDULED", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_a_schedule_for_another_time_is_taken_back(dear: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the panel takes no notice of the time that it was given."""
+    posting = posted(publish=False)
+    transition = dear._transition
+
+    def scheduled(study: dict[str, Any], given: Any) -> dict[str, Any]:
+        return {**transition(study, given), "publish_at": "2026-01-01T00:00:00Z"}
+
+    monkeypatch.setattr(dear, "_transition", scheduled)
+    with pytest.raises(PanelRefused, match="it took 2026-01-01 00:00 UTC instead; taken back"):
+        postings.schedule(posting, timezone.now() + timedelta(days=2))
+    assert dear.studies[posting.external_id]["status"] == "UNPUBLISHED"
+    assert money.committed(posting.study) == 0 and Posting.objects.get().pending == ""
 
 
 @pytest.mark.parametrize(
