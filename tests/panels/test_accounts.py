@@ -608,6 +608,17 @@ def test_who_agreed_and_then_found_it_full_may_come_to_a_later_stage_too(dear: F
     assert sitting.withdrawn_at is not None, "all that the person gave, also then"
 
 
+def test_a_study_of_several_stages_has_a_group_by_itself(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear)
+    assert [row["name"] for row in dear.groups.values()] == ["cast took part"] and posting.group in dear.groups
+    dear.break_next("participant-groups", Breakage.REFUSED, times=4)
+    second = postings.draft(study.stages.get(index=2), root="http://testserver")
+    filters = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    assert filters == {"previous_studies_blocklist": [posting.external_id]}, (
+        "where there can be none, the list stands in"
+    )
+
+
 def test_a_posting_from_before_the_group_is_blocked_by_its_id(dear: FakeProlific) -> None:
     study, posting = stages_of(dear, participant_group="took part")
     Posting.objects.update(group="")
