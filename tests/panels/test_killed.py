@@ -285,7 +285,9 @@ PATHS = {
     "add places": Path(
         offered, add, add_again, has_eight, [*INTENTION, "PATCH studies", "answered PATCH studies", *ANSWERED]
     ),
-    "unschedule": Path(scheduled, unschedule, unschedule_again, is_a_draft, [*TRANSITION, "UPDATE posting", "INSERT auditentry"]),
+    "unschedule": Path(
+        scheduled, unschedule, unschedule_again, is_a_draft, [*TRANSITION, "UPDATE posting", "INSERT auditentry"]
+    ),
     "pay bonuses": Path(
         owing, pay, pay_again, both_are_paid_once,
         ["INSERT paymentbatch", "INSERT payment", "INSERT auditentry", *SET_UP, "UPDATE paymentbatch", *PAY,
