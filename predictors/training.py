@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -64,6 +64,11 @@ def limit_threads(count: int) -> None:
 def members_of(name: str, params: dict[str, Any] | None = None) -> int:
     """How many members the predictor `name` has with these settings: each may be trained as a step of its own."""
     return int(getattr(registry.settings_of(name, params or {}), "members", 1))
+
+
+def columns_of(name: str, params: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """The columns beside its rows that the predictor `name` reads with these settings (`predictors.hardness`)."""
+    return tuple(getattr(registry.settings_of(name, dict(params or {})), "columns", ()))
 
 
 def train_member(
