@@ -23,8 +23,8 @@ predicts the test pairs, which nothing of this has seen. The figures are those o
 pairs of the same texts, --score of them. Processor seconds count all threads of the process and its start.
 
 --models FILE --questions FILE: who answered which question right (llm, question_id, correct) and the questions' texts
-(id, question). Each labelled row then says which share of the models answers its target right, for rows with the setting
-`columns = ["models"]`. Labelled files that say `prior` serve `columns = ["people"]`.
+(id, question). Each labelled row then says which share of the models answers its target right, for predictors with the
+setting `columns = ["models"]`. Labelled files that say `prior` serve `columns = ["people"]`.
 
 `bert` fine-tunes a network for every fold and member, which takes an hour on two cores. It runs only if it is named.
 """
