@@ -12,6 +12,7 @@ among those that read texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -25,6 +26,10 @@ PEOPLE, MODELS = "people", "models"
 COLUMNS = (PEOPLE, MODELS)
 # Where they come from in files, for messages.
 IN_FILES = {PEOPLE: "prior", MODELS: "models_right"}
+MISSING = {
+    PEOPLE: "give the column prior in a file",
+    MODELS: "import answers of language models into the bank (import_answers), give the column models_right in a file",
+}
 
 # So many answers about other targets of its task a target's own mean is shrunk by, and a task's by those of all.
 _OF_TASK, _OF_ALL = 3.0, 10.0
@@ -35,12 +40,12 @@ Given = Mapping[str, ArrayLike]
 
 
 def checked_columns(value: Any) -> tuple[str, ...]:
-    """The columns that a setting names, as a tuple in the order of `COLUMNS`; a text may join them with `+`.
+    """The columns that a setting names, as a tuple in the order of `COLUMNS`; a text may join them with + or commas.
 
     Raises:
         ValueError: one is not known, or is there twice.
     """
-    names = value.split("+") if isinstance(value, str) else list(value)
+    names = re.split(r"[+,\s]+", value.strip()) if isinstance(value, str) else list(value)
     for name in names:
         if name not in COLUMNS:
             raise ValueError(f"{name!r} is not one of {', '.join(COLUMNS)}.")
@@ -85,9 +90,7 @@ class Hardness:
         for name, values in known.items():
             is_told = np.isfinite(values)
             if not is_told.any():
-                raise PredictorError(
-                    f"columns: {name}: no training row says it; give {IN_FILES[name]} in a file, or leave {name} out."
-                )
+                raise PredictorError(f"columns: {name}: no training row says it; {MISSING[name]}, or leave {name} out.")
             found._usual[name] = float(values[is_told].mean())
         own: dict[Pair, list[float]] = {}
         if PEOPLE in known:

@@ -105,12 +105,12 @@ class NoSettings(Settings):
 
 @dataclass(frozen=True)
 class ColumnSettings(Settings):
-    """A predictor that may read columns beside its rows, in its field `columns`: a list, or names joined by +."""
+    """A predictor that may read columns beside its rows: `columns`, a list or a text that joins them with +."""
 
     def __post_init__(self) -> None:
         named: Any = getattr(self, "columns", ())
         if isinstance(named, str):
-            named = named.split("+")
+            named = re.split(r"[+,\s]+", named.strip())
         if isinstance(named, list):  # As files have them.
             named = tuple(named)
         object.__setattr__(self, "columns", named)

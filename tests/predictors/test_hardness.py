@@ -148,7 +148,7 @@ def test_scales_are_those_of_the_rows_of_which_something_is_known() -> None:
         (None, "columns: people is not given for these rows"),
         ({"people": [0.5]}, r"columns: people has the shape \(1,\) for 2 rows"),
         ({"people": [0.5, 1.5]}, "columns: people must lie between 0 and 1"),
-        ({"people": [np.nan, np.nan]}, "columns: people: no training row says it; give prior in a file"),
+        ({"people": [np.nan, np.nan]}, "columns: people: no training row says it; give the column prior in a file"),
     ],
 )
 def test_columns_that_cannot_be_used_are_refused_in_words(given, message) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from functools import partial
 
-from predictors.hardness import COLUMNS as COLUMNS_BESIDE
+from predictors.hardness import COLUMNS as BESIDE
 from survey.contracts.reports import Argument, Findings, Given, Report, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.models import Study
@@ -27,9 +27,8 @@ class ReleaseReport(Report):
     arguments = (
         Argument(
             "columns",
-            "further columns of both files: people (priors of training rows), models (share of them that is right)",
-            many=True,
-            choices=lambda _study: COLUMNS_BESIDE,
+            "further columns of both files: people (priors of training rows), models (the share of them that is right)",
+            choices=lambda _study: (*BESIDE, "+".join(BESIDE)),
         ),
     )
 
@@ -37,7 +36,7 @@ class ReleaseReport(Report):
         return releasing.obstacle(study)
 
     def make(self, study: Study, given: Given) -> Findings:
-        found = releasing.release_of(study, releasing.checked_names(given["columns"]))
+        found = releasing.release_of(study, releasing.checked_names(given.one("columns")))
         page = releasing.readme(found)
         lines = [f"{len(found.train):,} training rows, {len(found.test):,} test rows"]
         notes = [f"no {releasing.TEST}: {found.without_test}"] if found.without_test else []

@@ -95,14 +95,14 @@ def obstacle(study: Study) -> str:
     return "" if study.locked_at else f"{study.slug}: no main stage has been opened yet"
 
 
-def checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of columns beside the paper's.
+def checked_names(text: str) -> tuple[str, ...]:
+    """The names of columns beside the paper's, of a text that joins them with + or commas; none where it is empty.
 
     Raises:
         HunchError: one is not known, or is there twice.
     """
     try:
-        return checked_columns(names)
+        return checked_columns(text) if text else ()
     except ValueError as exc:
         raise HunchError(f"columns: {exc}") from exc
 

@@ -78,7 +78,7 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 def columns(text: str) -> tuple[str, ...]:
     try:
-        return checked_columns(text.replace(",", "+"))
+        return checked_columns(text)
     except ValueError as exc:
         raise ArgumentTypeError(str(exc)) from exc
 
