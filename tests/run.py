@@ -3,6 +3,7 @@
     python -m tests.run                     all tests on SQLite, and beside them those of the database on PostgreSQL
     python -m tests.run --fast              `make check`: only what needs no server, browser or torch, on SQLite
     python -m tests.run --repeat 3          the whole three times, each time in another order
+    python -m tests.run --note FOLDER       note what each test costs, for tests/once.txt and tests/slow.txt
     python -m tests.run --shuffle 7         in the order of that seed; with --repeat of the seeds from there on
     python -m tests.run tests/api -k links  every other argument goes to pytest
 
@@ -142,6 +143,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
     parser.add_argument(
         "--shuffle", type=int, metavar="SEED", help="the order of this seed; the next run takes the next"
     )
+    parser.add_argument("--note", type=Path, metavar="FOLDER", help="note there what each test costs; once.py, slow.py")
     return parser.parse_known_args(arguments)
 
 
@@ -157,6 +159,9 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
         options = ["--fast"] if chosen.fast else []
         if name == "PostgreSQL":
             options.append("--database-only")
+        if chosen.note is not None:
+            (noted := chosen.note.resolve() / name.lower()).mkdir(parents=True, exist_ok=True)
+            options += ["--note-costs", str(noted)]
         if chosen.shuffle is not None:
             options += ["-p", "randomly", f"--randomly-seed={chosen.shuffle}"]
         if several:
