@@ -31,7 +31,9 @@ from tests import servers
 NO_TESTS_COLLECTED = 5
 SLOWEST = 20
 # How many processes take tests at a time. More than there are cores: browsers, workers and servers keep some waiting.
-WORKERS = {"SQLite": 2, "PostgreSQL": 2}
+# The part on SQLite is the longer one. Fast tests wait for nothing.
+WORKERS = {"SQLite": 3, "PostgreSQL": 2}
+FAST_WORKERS = 2
 
 
 @dataclass
@@ -153,6 +155,7 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
     parts: list[Part] = []
     workers = 0
     for name, url in databases.items():
+        processes = FAST_WORKERS if chosen.fast else WORKERS[name]
         environment = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": url}
         if "PostgreSQL" in databases:
             environment["HUNCH_TEST_POSTGRESQL"] = databases["PostgreSQL"]
@@ -165,10 +168,10 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
         if chosen.shuffle is not None:
             options += ["-p", "randomly", f"--randomly-seed={chosen.shuffle}"]
         if several:
-            options += ["-n", str(WORKERS[name]), "--dist", "worksteal"]
+            options += ["-n", str(processes), "--dist", "worksteal"]
             environment["OMP_NUM_THREADS"] = "1"  # Several processes with two threads each are slower than with one.
             environment["HUNCH_TEST_FIRST_REDIS"] = str(workers)  # Of one that REDIS_URL names, which all use.
-            workers += WORKERS[name]
+            workers += processes
         parts.append(Part(name, folder / name.lower(), [*options, *given], environment, aside=bool(parts)))
     return parts
 
