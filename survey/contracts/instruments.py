@@ -220,6 +220,8 @@ class Learning(ABC):
     baselines: ClassVar[Sequence[Baseline]] = ()
     # What `inputs` and `examples` give: "pairs" (predictors.pairs.Pair) or "features" (predictors.features.Features).
     reads: ClassVar[str] = "features"
+    # What `columns_of` knows beside them, for predictors that name columns (`predictors.hardness`).
+    columns: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
@@ -232,6 +234,11 @@ class Learning(ABC):
     def learnable(self, assignments: Sequence["Assignment"]) -> np.ndarray:
         """Which of the complete assignments `examples` can use: bool (n,)."""
         return np.ones(len(assignments), dtype=bool)
+
+    def columns_of(self, assignments: Sequence["Assignment"], names: Collection[str]) -> Mapping[str, np.ndarray]:
+        """The named columns beside `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN where
+        it is not known. `names` are of `columns`."""
+        return {}
 
     def checked_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
         """`inputs`, as the core takes them.
