@@ -62,6 +62,7 @@ class Cloze(ListedInstrument):
         "example-cloze.toml",
         "survey.instruments.cloze.demonstration.load_bank",
         "survey.instruments.cloze.demonstration.verdict",
+        bank="cloze-sentences",
     )
 
     @property

@@ -76,6 +76,7 @@ class Preference(ListedInstrument):
         "example-preference.toml",
         "survey.instruments.preference.starter.load_starter_prompts",
         "survey.instruments.preference.demonstration.verdict_on",
+        bank="starter-prompts",
     )
 
     @cached_property
