@@ -529,6 +529,8 @@ class Instrument(ABC):
     codebook_note: ClassVar[str] = ""
     # The study that `hunch demo --instrument NAME` runs; None: it has none.
     demonstration: ClassVar[Demonstration | None] = None
+    # The path of the `BudgetPlanner` that reads files for `hunch plan_budget`, as module.class; empty: it has none.
+    budget_planner: ClassVar[str] = ""
 
     def __init__(self, study: "Study | None" = None) -> None:
         self._study = study

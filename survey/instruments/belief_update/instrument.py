@@ -103,6 +103,7 @@ class BeliefUpdate(Instrument):
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     signals = BeliefSignals()
+    budget_planner = "survey.instruments.belief_update.reports.budget_file.BeliefBudget"
     demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank", bank=STARTER_BANK)
 
     @cached_property

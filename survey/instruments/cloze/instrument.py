@@ -58,6 +58,7 @@ class Cloze(ListedInstrument):
     columns = export.COLUMNS
     codebook_note = "Surprisals and entropies are in nats."
     signals = ClozeSignals()
+    budget_planner = "survey.instruments.cloze.reports.budget_file.ClozeBudgetFile"
     demonstration = Demonstration(
         "example-cloze.toml",
         "survey.instruments.cloze.demonstration.load_bank",

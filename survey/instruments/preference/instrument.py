@@ -72,6 +72,7 @@ class Preference(ListedInstrument):
     columns = export.COLUMNS
     signals = PreferenceSignals()
     estimates = PreferenceEstimates()
+    budget_planner = "survey.instruments.preference.reports.budget_file.PreferenceBudget"
     demonstration = Demonstration(
         "example-preference.toml",
         "survey.instruments.preference.starter.load_starter_prompts",
