@@ -93,6 +93,13 @@ class Cloze(ListedInstrument):
                 "survey.instruments.cloze.reports.study_report.ClozeReport",
             ),
             ReportEntry(
+                "cloze_live",
+                "Cloze so far",
+                "Words by stage, answers at each position, and how many are the sentence's own.",
+                "survey.instruments.cloze.reports.live_report.ClozeLive",
+                while_it_runs=True,
+            ),
+            ReportEntry(
                 "cloze_budget",
                 "Budget",
                 "How precise the study as it is planned would be, and other ways to spend its answers.",
