@@ -26,10 +26,11 @@ from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import expecting, export, labels, norms, people, practice, priorities, screens
-from .analysis.normalising import RULE
+from .analysis.normalising import RULE, RULES
 from .estimands import ClozeEstimates
 from .models import AskedWord, WordScore, WrittenWord
 from .options import ClozeOptions
+from .quick_export import ClozeQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
 # What no page of a person shows.
@@ -269,6 +270,10 @@ class Cloze(ListedInstrument):
         return labels.written_word_of(assignment) is not None
 
     # Export
+
+    @property
+    def quick_export(self) -> ClozeQuickExport | None:
+        return ClozeQuickExport() if len(RULES) == 1 else None
 
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)

@@ -33,6 +33,7 @@ from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
 from .practice import PreferencePractice
+from .quick_export import PreferenceQuickExport
 
 MODELS: Place = ("instrument", "options", "models")
 NAMED = 5
@@ -263,6 +264,10 @@ class Preference(ListedInstrument):
         return [judgement.a_first, judgement.cannot_judge, judgement.places, judgement.reason]
 
     # Export
+
+    @cached_property
+    def quick_export(self) -> PreferenceQuickExport:
+        return PreferenceQuickExport()
 
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)
