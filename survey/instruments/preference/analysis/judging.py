@@ -192,7 +192,7 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
         spearman=_of_moments(one, ranks_h, ranks_j, pearson_of, None),
         accuracy=_share(one, (one.verdict == one.said).astype(np.float64)[one.row_item]),
         kappa=_kappa(one),
-        log_score=_mean(one, log_scores(one.chance, one.share)),
+        log_score=_mean(one, log_scores(one.chance[one.row_item], one.rows.win)),
         ceiling_person=people,
         ceiling_judge=machine,
         **_orders(judge),
@@ -293,13 +293,12 @@ def _share(one: Compared, values: Floats) -> MeasuredFigure:
 
 
 def _mean(one: Compared, values: Floats) -> MeasuredFigure:
-    """The mean over items of values of items (m,)."""
-    value = float(np.average(values, weights=one.weight)) if one.m else math.nan
+    """The mean over items of values of their answers (n,)."""
+    weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
+    value = float(np.average(values, weights=weight)) if one.m else math.nan
     if not math.isfinite(value):
         return MeasuredFigure(value if math.isinf(value) else None)
-    n = np.bincount(one.row_item, minlength=one.m)
-    influence = one.weight * (values - value) / one.weight.sum()
-    return _by_answers(one, value, (influence / n)[one.row_item], scale="plain")
+    return _by_answers(one, value, weight * (values - value) / weight.sum(), scale="plain")
 
 
 def _kappa(one: Compared) -> MeasuredFigure:

@@ -442,7 +442,8 @@ def _tables(found: Analysis) -> Iterator[Table]:
         BESIDE,
         [row for row in beside if row[2] is not None],
         layouts=[_beside(found)],
-        note="; ".join(f"rank correlation of {name}: {value:.2f}" for name, value in found.beside_ranks.items()),
+        note="; ".join(f"rank correlation of {name}: {value:.2f}" for name, value in found.beside_ranks.items())
+        + (". The models are no sample of models, so that there is no interval." if found.beside_ranks else ""),
     )
 
 
