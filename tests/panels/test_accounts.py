@@ -608,6 +608,27 @@ def test_who_agreed_and_then_found_it_full_may_come_to_a_later_stage_too(dear: F
     assert sitting.withdrawn_at is not None, "all that the person gave, also then"
 
 
+def test_who_left_before_the_items_and_then_found_it_full_leaves_the_group(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear, participant_group="took part")
+    slow = arrives(dear, posting)
+    begins(study, slow, until="checks")
+    expire_sittings(now=timezone.now() + timedelta(days=1))
+    read_posting(posting)
+    (group,) = dear.groups.values()
+    assert group["people"] == {slow["participant_id"]}, "the door knows them: they have a sitting to go on with"
+    for place in (arrives(dear, posting), arrives(dear, posting)):
+        begins(study, place)
+    assert cast.walk(begin_sitting(study=study, ids=ids_of(slow))).outcome == "study_full"
+    dear.break_next("/participants/", Breakage.ANSWER_LOST, method="DELETE", times=4)
+    with pytest.raises(PanelUnreachable):
+        read_posting(posting)
+    read_posting(posting)
+    assert slow["participant_id"] not in group["people"] and len(group["people"]) == 2
+    calls = len(dear.calls)
+    read_posting(posting)
+    assert not [path for _method, path in dear.calls[calls:] if "participant-groups" in path]
+
+
 def test_a_study_of_several_stages_has_a_group_by_itself(dear: FakeProlific) -> None:
     study, posting = stages_of(dear)
     assert [row["name"] for row in dear.groups.values()] == ["cast took part"] and posting.group in dear.groups
@@ -720,3 +741,35 @@ def test_a_wave_is_posted_for_those_who_were_invited(dear: FakeProlific) -> None
     assert {row.respondent_id for row in posting.submissions.all()} >= {sitting.respondent_id}
     assert money.committed(study) == posting.committed + Posting.objects.get(pk=second.pk).committed
     assert len(reconciliation.reconcile(second).findings) == 1
+
+
+def test_who_was_rejected_is_not_invited_until_that_is_taken_back(dear: FakeProlific) -> None:
+    study = cast.open_study(
+        panel={**cast.PROLIFIC, **PAY, "participant_group": "took part", "project": "p1"},
+        sitting={"items": 1},
+        stages=[{"sittings": 4}, {"sittings": 4, "wave": 2}],
+        waves=[{"after_days": 0, "open_days": 7}],
+    )
+    posting = postings.publish(postings.draft(study.stages.get(index=1), places=4, root="http://testserver"))
+    good, rejected, back, slow = (arrives(dear, posting) for _person in range(4))
+    for place in (good, rejected, back, slow):
+        begins(study, place)
+    for place in (good, rejected):
+        dear.submit(place["id"], study.completion_code("completed"))
+    dear.submissions[rejected["id"]]["status"] = "REJECTED"
+    dear.give_up(back["id"])
+    dear.submissions[slow["id"]]["status"] = "TIMED-OUT"
+    read_posting(posting)
+    assert inviting.invite(study, 2).invited == 2
+    (people,) = [row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2")]
+    assert people == {good["participant_id"], slow["participant_id"]}
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    lifecycle.open_stage(study.stages.select_related("study__bank").get(index=2))
+    again = replace(ids_of(rejected), submission="0" * 24)
+    with pytest.raises(HunchError, match="was accepted"):
+        begin_sitting(study=study, ids=again)
+    dear.submissions[rejected["id"]]["status"] = "APPROVED"
+    read_posting(posting)
+    inviting.invite(study, 2)
+    assert rejected["participant_id"] in people and back["participant_id"] not in people
+    assert begin_sitting(study=study, ids=again).wave == 2
