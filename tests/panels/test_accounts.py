@@ -16,7 +16,7 @@ from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonu
 from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
 from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Sitting, Study
-from survey.panels import inviting, money, posting_checks, postings, reconciliation
+from survey.panels import demographics, inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
@@ -351,10 +351,12 @@ def test_where_the_fee_cannot_be_asked_the_highest_is_reckoned_with(dear: FakePr
     assert postings.publish(posting).fees == FeeRates(3330, 2000), "it is asked again before publishing"
 
 
-def test_the_fee_of_a_representative_sample_counts_too(dear: FakeProlific) -> None:
+def test_the_fee_of_a_representative_sample_counts_too(dear: FakeProlific, capsys: Any) -> None:
     posting = posted(representative_sample="US_REP_SAMPLE")
     assert posting.draft["study_type"] == "US_REP_SAMPLE" and posting.fixed_fee == 3000
     assert posting.committed == 600 + 240 + 3000 == dear.balance - dear._available()
+    call_command("posting", posting.study.slug, "cost")
+    assert "and 30.00 USD for the representative sample" in capsys.readouterr().out
 
 
 def test_nothing_is_published_that_the_account_cannot_pay(dear: FakeProlific) -> None:
@@ -740,6 +742,8 @@ def test_a_wave_is_posted_for_those_who_were_invited(dear: FakeProlific) -> None
     # The person's two participations are two to pay, and the cap counts the places of both waves.
     assert {row.respondent_id for row in posting.submissions.all()} >= {sitting.respondent_id}
     assert money.committed(study) == posting.committed + Posting.objects.get(pk=second.pk).committed
+    table = demographics.read_demographics(study)
+    assert (len(table.rows), table.unknown) == (3, 0), "each person once, in whichever waves they came"
     assert len(reconciliation.reconcile(second).findings) == 1
 
 
