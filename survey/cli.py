@@ -83,6 +83,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "preferences": "Rank language models by which reply people, and judges, prefer.",
         "judge_replies": "Ask a language model which reply is better.",
         "import_judgements": "Load judges' verdicts on the replies of a study from a file.",
+        "next_token": "Compare how often people and language models guess the next token.",
         "cloze": "Compare how people and language models expect the next word.",
         "agreement": "Say how far people and models agree on the same items.",
         "calibration": "Compare the chances that people, models, judges and predictors gave.",

@@ -195,6 +195,13 @@ class Vocabulary:
         texts_of = [self.text_of(int(one)) for one in tokens]
         return np.array([bool(text) and self.id_of(text) is not None for text in texts_of], dtype=bool)
 
+    def commonest(self, most: int) -> list[str]:
+        """Words of few letters that a tokenizer has learnt early, and so stand often."""
+        if self._characters:
+            return list("etaoinshrdlu ")[:most]
+        words = [word for word in self._id_of if len(word) > 1 and word[0] == " " and word[1:].isalpha()]
+        return (words or list(self._id_of))[:most]
+
     def beginning_with(self, text: str, most: int = LISTED) -> list[str]:
         """Tokens with this beginning, the shortest first; none without a beginning."""
         if not text:
@@ -401,7 +408,7 @@ def load_starter_passages() -> Bank:
 
 
 STARTER_TOKENIZER = f"{PAIRS}:starter"
-STARTER_SIZE = 1200
+STARTER_SIZE = 2000
 
 
 def load_starter_tokenizer(learnt: Sequence[Text]) -> TokenizerRecord:
