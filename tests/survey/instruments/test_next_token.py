@@ -18,7 +18,7 @@ from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.next_token.wording import shown_token, typed_token
-from survey.models import Response, Score, Sitting, SnapshotAnswer, Stage, Study
+from survey.models import Score, Sitting, SnapshotAnswer, Stage, Study
 from survey.services.banks import ngrams, passages
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
@@ -30,7 +30,7 @@ from survey.services.sittings.flow import Step, current_step
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
-from tests.frontend.pages import arrive
+from tests.frontend.pages import arrive, read
 
 pytestmark = pytest.mark.django_db
 
@@ -150,36 +150,34 @@ def _answers(folder: Path) -> list[dict[str, str]]:
 
 
 def test_the_next_token_is_in_no_answer_before_its_guess(tales: None, client: Client) -> None:
-    """Every header and every byte of each page, up to the guess: nothing of what follows the text shown so far."""
+    """Every header and every byte of each answer up to the guess: nothing of what follows the text shown so far."""
     study = cast.study(**{**STUDY, "sitting": {"items": 1}})
     opened(study)
-    arrive(client, study)
-    page = _sent(client, study, {})
+    page = arrive(client, slug=study.slug)
+    sent: Any = client.get(f"/s/{study.slug}/sitting")
     run = TokenRun.objects.select_related("question").get(item__slots__assignments__sitting__stage__study=study)
     text, tokens = run.question.plain, run.run_tokens
     for number, place in enumerate(run.asked_places, start=1):
         token = tokens[place]
-        shown = text[: token.start]
-        rest = text[token.start :]
-        body = page.content.decode()
-        assert f'value="guess_{number}"' in body
-        # The longest part of what is shown that could be met: none of the next dozen letters after the last shown ones.
-        after = (shown[-6:] + rest[:8]).replace("\n", " ")
-        assert after not in body.replace("\n", " ")
-        secret = rest[:24].strip()
-        assert secret not in body and secret not in str(dict(page.headers)) and secret not in page.request["PATH_INFO"]
-        page = _sent(client, study, {"guess": text[token.start : token.end], "screen": f"guess_{number}"})
-        assert f"{number} of {number} right" in page.content.decode()
-    assert "How the text went on" in page.content.decode()
+        assert page.form["data-screen"] == f"guess_{number}"
+        assert page.parts.get("text", "") + page.parts.get("new", "") == text[: token.start]
+        secret = text[token.start : token.start + 24].strip()
+        # A list of tokens, and a guess that is no token, say nothing of it either.
+        listed = client.post(f"/s/{study.slug}/sitting", {**page.hidden, "guess": " t", "look": "1"})
+        wrong = client.post(f"/s/{study.slug}/sitting", {**page.hidden, "guess": "zzz"})
+        for answer in (sent, listed, wrong):
+            assert secret not in f"{answer.content.decode()} {dict(answer.headers)} {answer.request}"
+        assert TokenGuess.objects.count() == number - 1
+        step = current_step(Sitting.objects.get())
+        assert step.screen is not None and secret not in str(step.screen.content())
+        data = {**page.hidden, "guess": text[token.start : token.end]}
+        sent = client.post(f"/s/{study.slug}/sitting", data, headers={"X-Hunch-Exchange": "1"})
+        page = read(sent.content.decode())
+        assert f"{number} of {number} right" in page.text
+    assert "How the text went on" in page.text
     assert TokenGuess.objects.filter(right=True).count() == len(run.asked_places)
-    assert "guess" not in _sent(client, study, {"screen": "told"}).content.decode().split("<main", 1)[1]
-
-
-def _sent(client: Client, study: Study, data: dict[str, str]) -> Any:
-    sitting = Sitting.objects.get(stage__study=study)
-    step = current_step(sitting)
-    address = f"/s/{study.slug}/step"
-    return client.post(address, {"step": step.number, **data}, follow=True)
+    page = read(client.post(f"/s/{study.slug}/sitting", page.hidden, follow=True).content.decode())
+    assert page.main["data-kind"] == "end"
 
 
 def test_what_is_typed_is_a_token_or_leads_to_a_list(tales: None) -> None:
@@ -243,30 +241,24 @@ def test_a_model_that_has_not_read_is_named(tales: None) -> None:
 def test_characters_are_guessed_one_by_one(tales: None) -> None:
     call_command("prepare_passages", bank="tales", tokenizer="characters", verbosity=0)
     options = {"unit": "character", "run": 5, "reveal": False}
-    study = cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": options}, "models": []})
+    few = {"sitting": {"items": 1}, "stages": [{"sittings": 4}], "models": []}
+    study = cast.study(**{**STUDY, **few, "instrument": {"kind": "next_token", "options": options}})
     sitting = begun(study)
-    advance(sitting=sitting, step=current_step(sitting).number, data={})
-    sitting.refresh_from_db()
     run = run_of(sitting)
     for letter in run.question.plain[:4] + "z":
         step = current_step(sitting)
         assert step.screen is not None and "verdict" not in step.screen.words
         advance(sitting=sitting, step=step.number, data={"guess": letter})
         sitting.refresh_from_db()
-    assert TokenGuess.objects.filter(right=True).count() >= 4
-    found = reports.make(study, "next_token") if reports_ready(study) else None
-    assert found is None or any("bits a character" in line for line in found.lines)
-
-
-def reports_ready(study: Study) -> bool:
-    return Response.objects.filter(assignment__state="counted", assignment__sitting__stage__study=study).exists()
+    advance(sitting=sitting, step=current_step(sitting).number, data={})
+    assert [guess.right for guess in TokenGuess.objects.order_by("place")] == [True] * 4 + [False]
+    found = reports.make(study, "next_token")
+    assert any("at most" in line and "bits a character" in line for line in found.lines)
 
 
 def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:
     study = cast.study(**STUDY)
     sitting = begun(study)
-    advance(sitting=sitting, step=current_step(sitting).number, data={})
-    sitting.refresh_from_db()
     with pytest.raises(FieldErrors):
         advance(sitting=sitting, step=current_step(sitting).number, data={"guess": "no such token"})
     advance(sitting=sitting, step=current_step(sitting).number, data={"guess": " the"})
@@ -306,8 +298,6 @@ def test_a_process_that_dies_between_guess_and_reveal_loses_no_guess_and_doubles
     prepare(tmp_path)
     study = cast.study(**{**STUDY, "sitting": {"items": 1}})
     sitting = begun(study)
-    advance(sitting=sitting, step=current_step(sitting).number, data={})
-    sitting.refresh_from_db()
     asked = current_step(sitting)
     done = subprocess.run(
         [sys.executable, "-c", DIES, when], cwd=ROOT, env=child_environment, capture_output=True, text=True, timeout=120
