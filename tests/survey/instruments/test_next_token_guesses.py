@@ -15,6 +15,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis import priority
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses
+from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
 from survey.instruments.next_token.reports import charts
 from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
 
@@ -194,3 +195,13 @@ def test_the_figure_has_a_dot_a_person_and_a_line_a_model() -> None:
     assert "one &lt;b&gt;, 40.0 %" in drawn
     assert "none" not in drawn.replace('fill="none"', "")
     assert charts.dots([("p", 50, 0.0)], []).count("<circle") == 1
+
+
+def test_intervals_hold_the_truth_of_simulated_studies() -> None:
+    """A small form of `benchmarks/next_token_laws.py`: 40 studies, of which hardly more than a few may miss."""
+    plan = GuessPlan(passages=40, runs=1, tokens=6, drawn=(30,), items=3)
+    aims = truth(GuessWorld(), plan, rng=np.random.default_rng(1), passages=2_000)
+    made = [study(GuessWorld(), plan, rng=np.random.default_rng(number)) for number in range(40)]
+    for place, aim in enumerate(aims):
+        ends = [(one[place].low, one[place].high) for one in made]
+        assert sum(low is not None and high is not None and low <= aim <= high for low, high in ends) >= 34

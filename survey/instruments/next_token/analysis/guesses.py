@@ -212,46 +212,76 @@ class EnsembleFigures:
 
 
 def ensemble(table: GuessTable, *, least: int = LEAST_OF_ENSEMBLE) -> EnsembleFigures | None:
-    """None where no position has `least` people. Passages are resampled in thought: the error is clustered by them."""
+    """None where no position has `least` people. Intervals are by passage and by person."""
     rows_of: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(zip(table.passage.tolist(), table.position.tolist(), strict=True)):
         rows_of.setdefault(key, []).append(row)
     kept = [rows for rows in rows_of.values() if len({int(table.person[row]) for row in rows}) >= least]
     if not kept:
         return None
-    most, single, passage, weight = [], [], [], []
-    for rows in kept:
+    most, single = np.empty(len(kept)), np.empty(len(kept))
+    of_most, of_single = [], []
+    for place, rows in enumerate(kept):
         counts = Counter(table.guess[row] for row in rows)
-        highest = max(counts.values())
-        tied = [guess for guess, count in counts.items() if count == highest]
-        # Of guesses that are equally frequent each is as good as the others.
         hits = {table.guess[row] for row in rows if table.right[row]}
-        most.append(sum(guess in hits for guess in tied) / len(tied))
-        single.append(float(table.right[rows].mean()))
-        passage.append(int(table.passage[rows[0]]))
-        weight.append(float(table.weight[rows].mean()))
-    first = [rows[0] for rows in kept]
-    codes, weights = _codes(np.array(passage)), np.array(weight)
-    both, one = np.array(most), np.array(single)
+        n = len(rows)
+        most[place], single[place] = _credit(counts, hits), float(table.right[rows].mean())
+        # What each guess adds: the difference without it, times (n - 1) / n, which for a mean is its influence.
+        without = {guess: (most[place] - _credit(counts - Counter([guess]), hits)) * (n - 1) / n for guess in counts}
+        of_most += [without[table.guess[row]] for row in rows]
+        of_single += [(float(table.right[row]) - single[place]) / n for row in rows]
+    first = np.array([rows[0] for rows in kept])
+    weight = np.array([float(table.weight[rows].mean()) for rows in kept])
+    people = _Crowd(
+        table.passage[first],
+        weight,
+        np.repeat(np.arange(len(kept)), [len(rows) for rows in kept]),
+        _codes(table.person[[row for rows in kept for row in rows]]),
+    )
+    by_most, by_single = np.array(of_most), np.array(of_single)
     return EnsembleFigures(
         len(kept),
-        _by_passage(both, weights, codes),
-        _by_passage(one, weights, codes),
-        _by_passage(both - one, weights, codes, difference=True),
-        [_by_passage(model.right[first], weights, codes) for model in table.models],
+        people.figure(most, by_most),
+        people.figure(single, by_single),
+        people.figure(most - single, by_most - by_single, difference=True),
+        [people.figure(model.right[first], None) for model in table.models],
     )
 
 
-def _by_passage(values: Floats, weight: Floats, passage: Ints, *, difference: bool = False) -> Bounded:
-    known = np.isfinite(values)
-    if not known.any():
-        return UNDEFINED
-    value, own, code = values[known], weight[known], _codes(passage[known])
-    found = float((own * value).sum() / own.sum())
-    # Each position is a row of its own: no person is in two of them here.
-    variance = two_way_variance(own * (value - found) / own.sum(), code, code)
-    degrees = freedom(own / own.sum(), code, code)
-    return interval(found, variance, degrees, within=(-1.0, 1.0) if difference else (0.0, 1.0))
+def _credit(counts: Counter[str], hits: set[str]) -> float:
+    """Whether the most frequent guess is right; of equally frequent ones each counts in part."""
+    highest = max(counts.values())
+    tied = [guess for guess, count in counts.items() if count == highest]
+    return sum(guess in hits for guess in tied) / len(tied)
+
+
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """N positions with their passages and weights, and n guesses at them: the position and the person of each."""
+
+    passage: Ints
+    weight: Floats
+    position: Ints
+    person: Ints
+
+    def figure(self, values: Floats, added: Floats | None, *, difference: bool = False) -> Bounded:
+        """The weighted mean of a value a position (N,), with its interval by passage, and by person where `added` says
+        what each guess adds to its position's value (n,)."""
+        known = np.isfinite(values)
+        if not known.any():
+            return UNDEFINED
+        value, share, passage = values[known], self.weight[known] / self.weight[known].sum(), self.passage[known]
+        found = float(share @ value)
+        codes = _codes(passage)
+        variance = two_way_variance(share * (value - found), codes, codes)
+        if added is not None:
+            # What people share over passages is added; what they add within one is in the passage's part already.
+            own = added * (self.weight / self.weight.sum())[self.position]
+            both = _codes(self.person * (int(self.passage.max()) + 1) + self.passage[self.position])
+            by_person = two_way_variance(own, self.person, self.person) - two_way_variance(own, both, both)
+            variance += max(by_person, 0.0)
+        ends = (-1.0, 1.0) if difference else (0.0, 1.0)
+        return interval(found, variance, freedom(share, codes, codes), within=ends)
 
 
 def _codes(values: Ints) -> Ints:

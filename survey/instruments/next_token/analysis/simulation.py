@@ -1,7 +1,7 @@
 """Whole next-token studies in arrays, with a known truth: for laws and benchmarks. Numpy and bandit alone."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +71,11 @@ def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> Gu
     of_model = of_model + world.model_noise * rng.standard_normal((size, tokens))
     model_right = (of_model > 0).astype(np.float64)
     nats = np.log1p(np.exp(-of_model))
-    run, person, right, wrong, weight = [], [], [], [], []
+    run: list[Ints] = []
+    person: list[Ints] = []
+    right: list[Floats] = []
+    wrong: list[Ints] = []
+    weight: list[Floats] = []
     people = 0
     for stage, count in enumerate(plan.drawn):
         adaptive = stage > 0 and plan.design is not None and bool(plan.priority)
@@ -105,7 +109,7 @@ def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> Gu
         position=np.repeat(runs % plan.runs, tokens) * tokens + place,
         place=place + 1,
         number=numbers_of(code[:1]).repeat(n),
-        right=hits.ravel(),
+        right=hits.ravel().astype(np.float64),
         weight=np.repeat(np.concatenate(weight), tokens),
         guess=np.where(hits.ravel() > 0, 0, others.ravel()).tolist(),
         truth=[""] * n,
@@ -140,14 +144,12 @@ def _scores(
     return gap(predicted, model.ravel(), run) if plan.priority == "gap" else uncertainty(predicted, run, times)
 
 
-def truth(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator, studies: int = 400) -> list[float]:
-    """What studies aim at: the figures over very many passages and people, each run guessed by as many people as the
-    plan asks."""
-    whole = GuessPlan(
-        passages=400, runs=plan.runs, tokens=plan.tokens, drawn=(400 * plan.runs,), responses=plan.responses,
-        items=plan.items,
-    )  # fmt: skip
-    made = np.array([[one.value for one in study(world, whole, rng=rng)] for _study in range(studies // 10)])
+def truth(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator, passages: int = 16_000) -> list[float]:
+    """What studies aim at: the figures of the same plan, drawn uniformly, over very many passages and people."""
+    size = 400
+    drawn = tuple(count * size // plan.passages for count in plan.drawn)
+    whole = replace(plan, passages=size, drawn=drawn, design=None, priority="")
+    made = np.array([[one.value for one in study(world, whole, rng=rng)] for _part in range(passages // size)])
     made[:, 3] = np.log(made[:, 3])
     values = made.mean(axis=0)
     return [*values[:3].tolist(), math.exp(values[3]), *values[4:].tolist()]

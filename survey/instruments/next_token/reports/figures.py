@@ -48,7 +48,7 @@ ENSEMBLE = (
     Column("who", "text", "The most frequent guess, the mean person, their difference, or a model."),
     Column("positions", "number", "Positions that five or more people guessed.", whole=True),
     Column("share", "0 to 1", "Share of these positions at which it is the true token."),
-    Column("low", "number", "Lower end of its 95 % interval, by passage."),
+    Column("low", "number", "Lower end of its 95 % interval, by passage and person."),
     Column("high", "number", "Upper end."),
 )
 LINE_OF_MODEL = "a line is a model on all of these positions"
