@@ -57,6 +57,7 @@ class GuessForm(forms.Form):
                 choices=[(str(self.vocabulary.id_of(one)), shown_token(one)) for one in listed],
                 widget=forms.RadioSelect,
             )
+            self.fields["choice"].needed_at_times = True  # type: ignore[attr-defined]
             self.order_fields(["guess", "choice", "look"])
 
     def _typed(self) -> str:
