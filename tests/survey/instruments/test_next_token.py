@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import call_command
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from predictors.readings import Text
 from survey.contracts import instruments
@@ -157,6 +158,7 @@ def test_the_next_token_is_in_no_answer_before_its_guess(tales: None, client: Cl
     sent: Any = client.get(f"/s/{study.slug}/sitting")
     run = TokenRun.objects.select_related("question").get(item__slots__assignments__sitting__stage__study=study)
     text, tokens = run.question.plain, run.run_tokens
+    queries: list[int] = []
     for number, place in enumerate(run.asked_places, start=1):
         token = tokens[place]
         assert page.form["data-screen"] == f"guess_{number}"
@@ -171,10 +173,14 @@ def test_the_next_token_is_in_no_answer_before_its_guess(tales: None, client: Cl
         step = current_step(Sitting.objects.get())
         assert step.screen is not None and secret not in str(step.screen.content())
         data = {**page.hidden, "guess": text[token.start : token.end]}
-        sent = client.post(f"/s/{study.slug}/sitting", data, headers={"X-Hunch-Exchange": "1"})
+        with CaptureQueriesContext(connection) as statements:
+            sent = client.post(f"/s/{study.slug}/sitting", data, headers={"X-Hunch-Exchange": "1"})
+        queries.append(sum("SAVEPOINT" not in one["sql"] for one in statements))
         page = read(sent.content.decode())
         assert f"{number} of {number} right" in page.text
     assert "How the text went on" in page.text
+    # Later guesses cost no more than earlier ones.
+    assert max(queries[1:]) <= 8, queries
     assert TokenGuess.objects.filter(right=True).count() == len(run.asked_places)
     page = read(client.post(f"/s/{study.slug}/sitting", page.hidden, follow=True).content.decode())
     assert page.main["data-kind"] == "end"
