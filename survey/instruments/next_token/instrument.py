@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from django.db.models import QuerySet
 
+from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
@@ -28,7 +29,7 @@ from survey.services.banks.readings import text_hash
 from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import export, people, practice, priorities, screens
+from . import expecting, export, people, practice, priorities, screens
 from .estimands import NextTokenEstimates
 from .models import TokenGuess, TokenRun
 from .options import NextTokenOptions
@@ -77,6 +78,10 @@ class NextToken(ListedInstrument):
         if self._study is None or self.options.priority == "none":
             return None
         return priorities.NextTokenPriority(self)
+
+    @cached_property
+    def expectations(self) -> Expecting:
+        return expecting.NextTokenExpecting(self)
 
     def reports(self) -> Sequence[ReportEntry]:
         return (

@@ -140,6 +140,9 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
     assert model["who"] == "trigram" and model["asked"] == len(rows) and model["perplexity"] > 1
     assert difference["share"] == pytest.approx(people["share"] - model["share"], abs=2e-6)
     assert found.data["given"] == sum(int(row["given"]) for row in _answers(tmp_path))
+    # The same guesses beside the model's chances.
+    for name in ("agreement", "calibration", "gaps"):
+        assert "trigram" in str(reports.make(study, name).data)
     # The core's estimate of the ratio.
     estimated = estimate(study, by=["source"]).as_json()
     assert "runs in the bank's 4 passages" in str(estimated) and "right guesses" in str(estimated)
