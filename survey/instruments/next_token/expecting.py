@@ -29,7 +29,7 @@ SHOWN = 80  # characters before a token in a list
 
 
 class NextTokenExpecting(Expecting):
-    """`instrument`: that of the study; without a study only `events` can be asked for. An item is a position of a passage,
+    """`instrument`: that of the study; without one only `events` can be asked for. An item is a position of a passage,
     and each guess is an answer to it."""
 
     events = (GUESSED,)

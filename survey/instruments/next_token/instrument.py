@@ -65,6 +65,7 @@ class NextToken(ListedInstrument):
         "example-next-token.toml",
         "survey.instruments.next_token.demonstration.load_bank",
         "survey.instruments.next_token.demonstration.verdict",
+        bank=passages.STARTER_PASSAGES,
     )
 
     @property

@@ -33,13 +33,13 @@ from survey.models import Bank, CutText, LanguageModel, Question, TokenExpectati
 from survey.models.passage import EXPECTED
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
-from survey.services.base.rights import STARTER_PASSAGES
 from survey.study_file.language_models import LanguageModelConfig
 
 from . import ngrams, texts
 from .importing import BANK_NAME, Problems, import_rows
 from .readings import open_reader, text_hash
 
+STARTER_PASSAGES = "starter-passages"  # The bank of passages that comes with Hunch.
 CHARACTERS = "characters"
 PAIRS = "pairs"
 SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
