@@ -36,7 +36,13 @@ from survey.models import (
 
 Role = StudyMembership.Role
 STARTER_BANK = "starter"  # Comes with Hunch.
-SHIPPED_BANKS = (STARTER_BANK, "starter-prompts", "cloze-sentences")  # So do those of other instruments.
+STARTER_PASSAGES = "starter-passages"
+SHIPPED_BANKS = (
+    STARTER_BANK,
+    "starter-prompts",
+    "cloze-sentences",
+    STARTER_PASSAGES,
+)  # So do those of other instruments.
 Row = TypeVar("Row", bound=Model)
 
 
