@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from predictors.readings.tokenizing import PairTokenizer
 from survey.contracts import instruments
 from survey.contracts.instruments import DemonstrationVerdict
 from survey.models import Bank, NgramModel, Study
@@ -27,6 +28,8 @@ def load_bank() -> Bank:
         other = text_files.texts_of_bank(load_starter_bank())
         passages.load_starter_tokenizer(other)
         cut_by = passages.open_tokenizer(passages.STARTER_TOKENIZER)
+        if not isinstance(cut_by, PairTokenizer):
+            raise TypeError(f"{passages.STARTER_TOKENIZER} is a byte-pair tokenizer")
         for name, order in MODELS:
             if not NgramModel.objects.filter(name=name).exists():
                 ngrams.train(other, name=name, order=order, unit="token", smoothing="kneser_ney", cut_by=cut_by)

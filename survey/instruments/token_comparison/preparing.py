@@ -31,7 +31,8 @@ VERSION = "1"
 NAMED = 10  # problems that an error lists
 ASKED_AT_ONCE = 500
 AT_ONCE = 300
-"""Passages that an n-gram model prepares while a study is created; more of them, and models on disk, need the command."""
+"""Passages that an n-gram model prepares while a study is created. More of them, and models on disk, need the command.
+"""
 
 Progress = Callable[[str, int, int], object]
 """Called as progress(what, texts done, texts)."""

@@ -180,7 +180,7 @@ def _shared_noise(c: Comparisons, answers: Answers, single: Floats, asked: Float
 
 
 def _by_context(c: Comparisons, values: Floats) -> Floats:
-    return np.bincount(c.context, weights=values, minlength=c.contexts)
+    return np.bincount(c.context, weights=values, minlength=c.contexts).astype(np.float64)
 
 
 def estimate(
@@ -306,12 +306,17 @@ def by_draws(
     """L - L_G as it would be with n draws a context, for n = 1 to the most draws of a context.
 
     Args:
-        values: (I,) g(y) / g(x) times h(x) / h(y) of every comparison; a context with an unknown one (NaN) is left
-            out.
+        values: (I,) g(y) / g(x) times h(x) / h(y) of every comparison. An unknown one (NaN) counts as the mean of the
+            others of its context; a context without any is left out.
         orders: over so many random orders of the draws the mean is taken.
     """
     c = comparisons
-    known = np.isfinite(_by_context(c, np.where(np.isfinite(values), 0.0, np.nan)))
+    there = np.isfinite(values)
+    weight_known = _by_context(c, np.where(there, c.multiplicity, 0.0))
+    sums_known = _by_context(c, np.where(there, c.multiplicity * np.where(there, values, 0.0), 0.0))
+    mean = sums_known / np.where(weight_known > 0, weight_known, 1.0)
+    values = np.where(there, values, mean[c.context])
+    known = (weight_known > 0) | (c.draws == c.same)
     most = int(c.draws.max()) if known.any() else 0
     sums = np.zeros(most)
     weight = c.weight[known] / c.weight[known].sum() if known.any() else c.weight

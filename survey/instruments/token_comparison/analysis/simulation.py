@@ -1,8 +1,9 @@
 """Simulated studies of comparisons with a known truth, for the benchmark of intervals. numpy alone.
 
 Contexts come from an endless supply of texts. At each a generator has a distribution over the tokens of a small
-vocabulary, and people have another one: the generator's logarithms with noise, the nearer the less noise. The true token
-comes from a distribution of its own, nearer to the generator's. A person states odds with noise, rounded to the 11 chances.
+vocabulary, and people have another one: the generator's logarithms with noise, the nearer the less noise. The true
+token comes from a distribution of its own, nearer to the generator's. A person states odds with noise, as they are or
+rounded to the 11 chances.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ Ints = NDArray[np.int64]
 class TokenWorld:
     """How texts, the generator and people are made.
 
-    vocabulary: tokens. sharpness: the spread of the generator's logarithms. distance: the standard deviation of people's
-    logarithms around the generator's, in nats. text_sd: how much that varies between texts, as a share. person_sd,
-    answer_sd: noise in a person's log odds, of the person and of each answer. rounded: whether people choose from the
-    11 chances.
+    vocabulary: tokens. sharpness: the spread of the generator's logarithms. distance: the standard deviation of
+    people's logarithms around the generator's, in nats. text_sd: how much that varies between texts, as a share.
+    person_sd, answer_sd: noise in a person's log odds, of the person and of each answer. rounded: whether people choose
+    from the 11 chances.
     """
 
     vocabulary: int = 60

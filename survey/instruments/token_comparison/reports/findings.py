@@ -359,9 +359,9 @@ def _draws_table(figures: Figures) -> Table:
     ]
     shown = []
     for name, points, true in figures.curves:
-        some = dict(points)
-        at = [n for n in (1, 2, 5, 10, 20, 40, 80) if n in some]
-        at = at if not some or max(some) in at else [*at, max(some)]
+        some: dict[int, float] = dict(points)
+        last = max(some, default=1)
+        at = sorted({n for n in (1, 2, 5, 10, 20, 40, 80, last) if n in some})
         shown += [[name, str(n), _number(some[n]), _number(true)] for n in at]
     return Table(
         "draws",

@@ -65,7 +65,7 @@ class TokenComparisonReport(Report):
             raise StateRefused(f"no context of {study.slug} has an answer")
         c = table.comparisons
         floor, sittings = floor_of(study, options)
-        found = findings(
+        return findings(
             material,
             figures,
             title="Comparisons of next tokens",
@@ -73,7 +73,7 @@ class TokenComparisonReport(Report):
                 f"{len(set(table.people)):,} people, {len(table.people):,} answers, {c.contexts} contexts in "
                 f"{len(table.texts)} texts; {round(float(c.same.sum())):,} of {round(float(c.draws.sum())):,} draws "
                 "are the true token itself and were not asked",
-                f"{floor:,} of {sittings:,} sittings that were completed ended at 0 points or below, which pay no bonus",
+                f"{floor:,} of {sittings:,} completed sittings ended at 0 points or below, which pay no bonus",
             ],
             notes=[
                 *table.notes,
@@ -85,7 +85,7 @@ class TokenComparisonReport(Report):
             ],
             data={
                 "answers": len(table.people),
-                "people": len(set(table.people)),
+                "respondents": len(set(table.people)),
                 "texts": len(table.texts),
                 "generator": options.generator,
                 "generator_sha256": table.generator_sha256,
@@ -94,7 +94,6 @@ class TokenComparisonReport(Report):
                 "sittings": sittings,
             },
         )
-        return found
 
 
 def floor_of(study: "Study", options: ComparisonOptions) -> tuple[int, int]:
@@ -214,9 +213,7 @@ class StudyTable:
             )
             lost = int((~np.isfinite(true)).sum())
             if lost:
-                self.notes.append(
-                    f"{model.name}: gives {lost} true tokens no probability; they are left out of its check"
-                )
+                self.notes.append(f"{model.name}: gives {lost} true tokens no probability; its check leaves them out")
             found.append(CheckModel(model.name, true, others))
         return found
 
