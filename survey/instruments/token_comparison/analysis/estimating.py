@@ -219,7 +219,9 @@ def estimate(
     )
     if rng is None:
         return made
-    ends = _intervals(resampled(c, answers, rng=rng, samples=samples))
+    drawn = resampled(c, answers, rng=rng, samples=samples)
+    texts = len(np.unique(c.text[used]))
+    ends = [interval(value, column, texts) for value, column in zip((difference, loss), drawn.T, strict=True)]
     return replace(made, interval=ends[0], interval_of_loss=ends[1])
 
 
@@ -279,17 +281,25 @@ def resampled(
     return np.concatenate(parts)
 
 
-def _intervals(found: Floats) -> list[tuple[float, float] | None]:
-    """The middle 95 % of each column; None where fewer than half of the resamples have a number."""
-    ends: list[tuple[float, float] | None] = []
-    for column in found.T:
-        known = column[np.isfinite(column)]
-        if 2 * len(known) < len(column) or not len(known):
-            ends.append(None)
-            continue
-        low, high = np.percentile(known, [2.5, 97.5])
-        ends.append((float(low), float(high)))
-    return ends
+def interval(value: float, drawn: Floats, texts: int) -> tuple[float, float] | None:
+    """The 95 % interval of a figure from its resamples; None where fewer than half of them have a number.
+
+    The middle 95 % of resamples are too narrow where there are few texts: a mean of n has n / (n - 1) the variance that
+    resampling gives it, and a t distribution. So each end is moved away from the figure by that.
+    """
+    known = drawn[np.isfinite(drawn)]
+    if 2 * len(known) < len(drawn) or not len(known):
+        return None
+    low, high = np.percentile(known, [2.5, 97.5])
+    wider = _t_over_normal(texts - 1) * math.sqrt(texts / (texts - 1)) if texts > 1 else 1.0
+    return float(value - wider * max(value - low, 0.0)), float(value + wider * max(high - value, 0.0))
+
+
+def _t_over_normal(freedom: int) -> float:
+    """The 97.5 % point of Student's t divided by that of the normal distribution: the first two terms of Fisher's
+    expansion (Abramowitz and Stegun, 26.7.5); within 1 % from 4 degrees of freedom on."""
+    z = 1.959964
+    return 1 + (z**2 + 1) / (4 * freedom) + (5 * z**4 + 16 * z**2 + 3) / (96 * freedom**2)
 
 
 def values_of(comparisons: Comparisons, answers: Answers) -> Floats:
