@@ -21,6 +21,7 @@ from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
+from survey.instruments.token_comparison.models import PreparedContext, StatedChance, TokenPair
 from survey.models import (
     Alert,
     Amendment,
@@ -59,6 +60,7 @@ from survey.models import (
     Study,
     Submission,
     Task,
+    TokenizerRecord,
     WatchRecord,
     WebhookEvent,
     Withdrawal,
@@ -134,6 +136,39 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     ReplyJudgement.objects.create(response=response, a_first=True, place=3, places={"helpful": 3})
     JudgeVerdict.objects.create(judge=a.language_model, a=a, b=b, first="a", towards_a=1.5)
     WrittenWord.objects.create(response=response, text="river", several=False)
+    compare_tokens(response, item, question)
+
+
+def compare_tokens(response: Response, item: Item, question: Question) -> None:
+    tokenizer, _made = TokenizerRecord.objects.get_or_create(
+        source="characters", defaults={"sha256": "c", "size": 1, "words": b"[]"}
+    )
+    context = PreparedContext.objects.create(
+        preparation=f"of item {item.pk}",
+        text_sha256="t",
+        position=8,
+        end=3,
+        tokenizer=tokenizer,
+        generator="ngram:two",
+        generator_sha256="g",
+        seed=1,
+        draws=2,
+        same=1,
+        true_id=1,
+        true_text=" he",
+        log_g_true=-1.0,
+        drawn=[[2, " it", 1, -2.0]],
+    )
+    TokenPair.objects.create(
+        item=item,
+        question=question,
+        context=context,
+        other_id=2,
+        other_text=" it",
+        multiplicity=1,
+        log_g_other=-2.0,
+    )
+    StatedChance.objects.create(response=response, percent_left=60, true_is_left=True, reward=10)
 
 
 def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:

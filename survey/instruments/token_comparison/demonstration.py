@@ -13,7 +13,7 @@ from survey.services.banks.importing import load_starter_bank
 from .analysis.checking import CheckModel, check
 from .analysis.estimating import estimate
 from .people import log_held
-from .reports.study_report import StudyTable
+from .study_table import StudyTable
 
 BANK = passages.STARTER_PASSAGES
 # The generator, and models whose loss is checked: order and smoothing of each.
