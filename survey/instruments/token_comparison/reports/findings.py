@@ -83,9 +83,10 @@ ONE_DISTRIBUTION = (
     "all people are taken as one distribution: the figure is the loss of their mean odds, not the mean of their losses"
 )
 TOO_LOW = (
-    "the estimator is too low on average, since its terms are heavy-tailed, and its intervals cover the truth less "
-    "often than 95 % where the generator is unlike the people: read each figure beside the checks, which are models of "
-    "known loss on the same comparisons"
+    "the terms of the estimator are heavy-tailed, so that it is too low where the generator is unlike the people, and "
+    "rounded chances move it up; in simulations its 95 % intervals covered the truth in 94 % of studies with a "
+    "generator near the people, in 88 % with one far from them, and in 89 % with rounded chances: read each figure "
+    "beside the checks, which are models of known loss on the same comparisons"
 )
 NO_CHECK = (
     "no language model is checked beside people, so that no perplexity is shown: name one or more whose log-"
