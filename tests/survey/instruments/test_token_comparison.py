@@ -5,6 +5,7 @@ import io
 import json
 import math
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import arrive, read
+from tests.frontend.test_statements import MOST
+from tests.statements import counted
 
 pytestmark = pytest.mark.django_db
 
@@ -400,3 +403,22 @@ def test_simulated_people_state_the_odds_that_they_hold() -> None:
     null = instruments.of_study(study).simulated_person(seed=1, null=True)
     assert null.answer(screen="compare", parts=parts) == {"percent_left": "50"}
     assert person.answer(screen="revealed", parts={"context": shown, "true": "x"}) == {}
+
+
+def test_pages_need_no_more_statements_than_those_of_other_instruments(client: Client) -> None:
+    study = cast.study(**{**COMPARISON, "sitting": {"items": 2}})
+    opened(study)
+    page = arrive(client, slug="compare")
+    found: dict[str, set[int]] = {"GET": set(), "POST": set()}
+    while page.main["data-kind"] != "end":
+        data = {**page.hidden, "percent_left": "70"}
+        response, posted = counted(partial(client.post, "/s/compare/sitting", data))
+        assert response.status_code == 303
+        response, got = counted(partial(client.get, "/s/compare/sitting"))
+        page = read(response.content.decode())
+        if page.main["data-kind"] == "item":
+            found["GET"].add(len(got))
+            found["POST"].add(len(posted))
+    # Points cost one statement more, as in every study that scores; the sum so far another one.
+    assert max(found["GET"]) <= MOST["GET"] + 1, found
+    assert max(found["POST"]) <= MOST["POST"] + 1, found
