@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('survey', '0036_passages'),
+        ('survey', '0037_passages'),
     ]
 
     operations = [

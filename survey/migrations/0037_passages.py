@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0035_waves'),
+        ('survey', '0036_came_again'),
     ]
 
     operations = [
