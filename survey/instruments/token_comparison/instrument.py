@@ -15,7 +15,6 @@ from survey.exceptions import HunchError
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
-from survey.services.base.rights import STARTER_PASSAGES
 from survey.study_file import Note
 
 from . import export, people, practice, preparing, screens
@@ -61,7 +60,7 @@ class TokenComparison(ListedInstrument):
         "example-token-comparison.toml",
         "survey.instruments.token_comparison.demonstration.load_bank",
         "survey.instruments.token_comparison.demonstration.verdict",
-        bank=STARTER_PASSAGES,
+        bank="starter-passages",
     )
 
     @property
