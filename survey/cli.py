@@ -86,6 +86,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "import_judgements": "Load judges' verdicts on the replies of a study from a file.",
         "next_token": "Compare how often people and language models guess the next token.",
         "cloze": "Compare how people and language models expect the next word.",
+        "token_comparison": "Estimate people's loss at predicting the next token.",
         "agreement": "Say how far people and models agree on the same items.",
         "calibration": "Compare the chances that people, models, judges and predictors gave.",
         "gaps": "Say on which items people and models part.",

@@ -452,6 +452,7 @@ INSTALLED_APPS = [
     "survey.instruments.preference.apps.PreferenceConfig",
     "survey.instruments.cloze.apps.ClozeConfig",
     "survey.instruments.next_token.apps.NextTokenConfig",
+    "survey.instruments.token_comparison.apps.TokenComparisonConfig",
     "frontend.apps.FrontendConfig",
 ]
 _brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)

@@ -22,6 +22,7 @@ from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
+from survey.instruments.token_comparison.models import PreparedContext, StatedChance, TokenPair
 from survey.models import (
     Alert,
     Amendment,
@@ -141,6 +142,39 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     )
     TokenRun.objects.create(item=item, question=question, tokenizer=row, start=0, length=1, tokens=[[65, 0, 1, 1]])
     TokenGuess.objects.create(response=response, place=0, position=0, text="A", token=65, true_token=65, right=True)
+    compare_tokens(response, item, question)
+
+
+def compare_tokens(response: Response, item: Item, question: Question) -> None:
+    tokenizer, _made = TokenizerRecord.objects.get_or_create(
+        source="characters", defaults={"sha256": "c", "size": 1, "words": b"[]"}
+    )
+    context = PreparedContext.objects.create(
+        preparation=f"of item {item.pk}",
+        text_sha256="t",
+        position=8,
+        end=3,
+        tokenizer=tokenizer,
+        generator="ngram:two",
+        generator_sha256="g",
+        seed=1,
+        draws=2,
+        same=1,
+        true_id=1,
+        true_text=" he",
+        log_g_true=-1.0,
+        drawn=[[2, " it", 1, -2.0]],
+    )
+    TokenPair.objects.create(
+        item=item,
+        question=question,
+        context=context,
+        other_id=2,
+        other_text=" it",
+        multiplicity=1,
+        log_g_other=-2.0,
+    )
+    StatedChance.objects.create(response=response, percent_left=60, true_is_left=True, reward=10)
 
 
 def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:

@@ -20,6 +20,7 @@ APPS = (
     "survey/instruments/preference",
     "survey/instruments/cloze",
     "survey/instruments/next_token",
+    "survey/instruments/token_comparison",
     "survey",
 )
 # The admin and the commands are in English only.

@@ -85,6 +85,12 @@ STARTING_FILES = (
         "example-next-token.toml",
     ),
     StartingFile(
+        "token-comparison",
+        "Which of two tokens comes next",
+        "Two stages of 36 people, who see their reward after each answer; passages and n-gram models come with Hunch.",
+        "example-token-comparison.toml",
+    ),
+    StartingFile(
         "humans",
         "What people expect of people",
         "Half of the respondents read about AI systems or people, the other half only about AI systems.",
