@@ -98,7 +98,9 @@ class BeliefQuickExport(QuickExport):
             *(reasons or None, *own, last[5] or None),
         )
 
-    def extra_files(self, answers: Iterable[QuickAnswer]) -> Iterable[ExtraFile]:
+    def extra_files(self, answers: Iterable[QuickAnswer]) -> Iterable[ExtraFile] | None:
+        if self._instrument.sequences is not None:
+            return None  # Their file has a row for each step.
         return (ExtraFile(PAPER_FILE, PAPER_COLUMNS, self._paper_rows(answers)),)
 
     def _paper_rows(self, answers: Iterable[QuickAnswer]) -> Iterator[Sequence[Any]]:
