@@ -136,10 +136,8 @@ class Crowd:
         self.stage = stage
         instrument = instruments.of_study(study)
         if people and people not in instrument.simulated_kinds:
-            there_are = ", ".join(instrument.simulated_kinds) or "none"
-            raise StateRefused(
-                f"{instrument.name} has no simulated people of the kind {people!r}; there are: {there_are}"
-            )
+            kinds = ", ".join(instrument.simulated_kinds) or "none"
+            raise StateRefused(f"{instrument.name} has no simulated people of the kind {people!r}; there are: {kinds}")
         of_kind: dict[str, Any] = {"kind": people} if people else {}
         come = stage.sittings.count()
         stage_name: int | str = "every" if same_in_every_stage else stage.index

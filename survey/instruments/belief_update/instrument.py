@@ -153,8 +153,12 @@ class BeliefUpdate(Instrument):
 
     @cached_property
     def expectations(self) -> BeliefExpecting:
-        threshold, only = (0, "") if self._study is None else (self.options.threshold, self.evidence_model)
-        return BeliefExpecting(self._study, threshold=threshold, only=only)
+        if self._study is None:
+            return BeliefExpecting(None, threshold=0, only="")
+        options = self.options
+        return BeliefExpecting(
+            self._study, threshold=options.threshold, only=self.evidence_model, steps=options.evidence_questions
+        )
 
     @cached_property
     def quick_export(self) -> BeliefQuickExport | None:

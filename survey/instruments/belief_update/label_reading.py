@@ -1,6 +1,7 @@
 """What labels read of many answers, with few objects: a large study would spend most of an estimate on making them."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
@@ -53,10 +54,10 @@ def read_beliefs(answers: Sequence[Assignment]) -> None:
     """Give each answer its beliefs, without its responses."""
     for start in range(0, len(answers), AT_ONCE):
         part = answers[start : start + AT_ONCE]
-        values: dict[int, list[tuple[str, int, int | None]]] = {answer.pk: [] for answer in part}
+        values: dict[int, list[Any]] = {answer.pk: [] for answer in part}
         stated = Belief.objects.filter(response__assignment__in=[*values]).order_by()
         for answer, *belief in stated.values_list("response__assignment", "kind", "value", "place"):
-            values[answer].append((belief[0], belief[1], belief[2]))
+            values[answer].append(tuple(belief))
         for one in part:
             one.__dict__[KNOWN] = beliefs_from(values[one.pk])
 

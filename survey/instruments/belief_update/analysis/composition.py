@@ -142,7 +142,7 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
     y, s = scale[:, -1] - scale[:, 0], scale[:, 1] - scale[:, 0]
     sums = _sums(answers.item, shown, y, s, items=len(answers.weight), orders=len(every))
     firsts = _by_first(sums.n, every)
-    used = (firsts >= 2).all(axis=1)
+    used: NDArray[np.bool_] = np.all(firsts >= 2, axis=1)
     if used.sum() < FEWEST_ITEMS:
         return None
     weight = np.where(used, answers.weight, 0.0)
@@ -349,8 +349,8 @@ def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: boo
     y = scale[:, -1] - scale[:, 0]
     items = len(answers.weight)
     counts, means = [], []
-    for side in (True, False):
-        of = last == side
+    for is_last in (True, False):
+        of = last == is_last
         count = np.bincount(answers.item[of], minlength=items)
         counts.append(count)
         means.append(np.bincount(answers.item[of], weights=y[of], minlength=items) / np.maximum(count, 1))
@@ -455,10 +455,9 @@ def scale_of_adding(
         above += np.where(used, differs[0] * stays[1] + differs[1] * stays[0], 0.0)
         below += np.where(used, 2 * differs[0] * differs[1], 0.0)
     above, below = above * answers.weight, below * answers.weight
-    used = below != 0
-    if used.sum() < FEWEST_ITEMS or below.sum() <= 0:
+    found = int(np.count_nonzero(below))
+    if found < FEWEST_ITEMS or below.sum() <= 0:
         return StepFigure(None)
     value = float(above.sum() / below.sum())
-    count = int(used.sum())
-    variance = count / (count - 1) * float(((above - value * below) ** 2).sum()) / float(below.sum()) ** 2
-    return _figure(value, variance, student_t_quantile(0.975, count - 1))
+    variance = found / (found - 1) * float(((above - value * below) ** 2).sum()) / float(below.sum()) ** 2
+    return _figure(value, variance, student_t_quantile(0.975, found - 1))

@@ -1,4 +1,4 @@
-"""Simulated studies with evidence in steps, whose truth is known. Vectorised numpy; laws and figures of power use it."""
+"""Simulated studies with evidence in steps, whose truth is known. Vectorised numpy; laws of cover and power use it."""
 
 from dataclasses import dataclass
 
