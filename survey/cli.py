@@ -77,6 +77,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "import_replies": "Load whole replies of language models from a file.",
         "perplexity": "Say how well language models predict texts.",
         "train_ngram": "Train an n-gram model from texts.",
+        "composition": "Say how beliefs after several evidence questions add up.",
         "alignment": "Say whether language models perform as people expect.",
         "preferences": "Rank language models by which reply people, and judges, prefer.",
         "judge_replies": "Ask a language model which reply is better.",
