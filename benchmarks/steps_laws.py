@@ -5,9 +5,9 @@
 Simulated people put evidence together in a known way (`survey.instruments.belief_update.analysis.step_simulation`).
 What a study aims at is worked out on 4,000 items with 40 answers each: the figure that it would print with very many
 items and people, rounding and clipping included. Seeds follow from the case. A row fails where the share of intervals
-that hold the truth lies outside 93 to 97 %, or a bias exceeds a fifth of the intervals' width. `excludes 1` of the slope
-is, for people who follow Bayes' rule, the size of the test; for others its power. Below, how often each way was said to
-fit best.
+that hold the truth lies outside 93 to 97 %, or a bias exceeds a fifth of the intervals' width. For people who follow
+Bayes' rule, `excludes 1` of the slope is the size of the test; for others it is its power. The last line of a case says
+how often each way was said to fit best.
 """
 
 from __future__ import annotations

@@ -21,13 +21,14 @@ from .sequences import BeliefSequences
 
 
 class BeliefPractice(Practice):
-    """`options_of`: a sitting's options under its levels."""
+    """`options_of`: a sitting's options under its levels. `steps`: how many evidence questions an item has."""
 
-    def __init__(self, options_of: Any) -> None:
+    def __init__(self, options_of: Any, *, steps: int = 1) -> None:
         self._options_of = options_of
+        self._steps = steps
 
     def problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        return practice.problems(example)
+        return practice.problems(example, steps=self._steps)
 
     def screen(
         self, *, sitting: Sitting, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]

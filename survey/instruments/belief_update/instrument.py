@@ -141,7 +141,10 @@ class BeliefUpdate(Instrument):
 
     @cached_property
     def practice(self) -> BeliefPractice:
-        return BeliefPractice(lambda sitting: self.options_under(sitting.config, sitting.levels()))
+        return BeliefPractice(
+            lambda sitting: self.options_under(sitting.config, sitting.levels()),
+            steps=1 if self.sequences is None else self.sequences.steps,
+        )
 
     @cached_property
     def controls(self) -> BeliefControls:
