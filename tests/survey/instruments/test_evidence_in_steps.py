@@ -296,18 +296,22 @@ ADAPTIVE: dict[str, Any] = {
     "instrument": {"kind": "belief_update", "options": {"evidence_questions": 2, "priority": "additivity"}},
     "predictor": {"name": "previous_correct"},
     "roles": NO_ROLES,
-    "candidates": {"size": 60},
+    "candidates": {"size": 200},
     "sitting": {"items": 4},
     "stages": [
         {"sittings": 12, "responses_per_item": 6},
-        {"sittings": 4, "responses_per_item": 2, "design": {"kind": "epsilon_greedy", "epsilon": 0.5}},
+        {
+            "sittings": 4,
+            "responses_per_item": 2,
+            "design": {"kind": "epsilon_greedy", "epsilon": 0.4, "top_fraction": 0.3},
+        },
     ],
 }
 
 
 @pytest.mark.django_db
 def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivity() -> None:
-    made = cast.small_study("steps", on=cast.small_bank(120), **ADAPTIVE)
+    made = cast.small_study("steps", on=cast.small_bank(200), **ADAPTIVE)
     stage = cast.open_first_stage(made)
     stage = cast.stage_of(made)
     for _person in range(12):
@@ -316,7 +320,7 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     stage = cast.stage_of(made)
     assert stage.state == "frozen"
     second = cast.stage_of(made, 2)
-    assert second.state == "planned"
+    assert second.state == "planned", [step.error for step in stage.job_steps.all()]
     chances = {slot.inclusion_probability for slot in second.slots.all()}
     assert len(chances) == 2
     assert verify_stage(second).agrees
