@@ -19,7 +19,7 @@ from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import export, export_steps, label_reading, labels, people, real_evidence, screens, steps_in_file, variants
+from . import aids, export, export_steps, label_reading, labels, people, real_evidence, screens, steps_in_file, variants
 from .analysis import composing
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
@@ -49,6 +49,12 @@ REPORTS = (
         title="Language models on trial",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
         path="survey.instruments.belief_update.reports.alignment_report.AlignmentReport",
+    ),
+    ReportEntry(
+        name="arms",
+        title="Alignment by arm",
+        summary="What a condition, such as an aid beside the target, changes in alignment and deployment.",
+        path="survey.instruments.belief_update.reports.arms_report.ArmsReport",
     ),
     ReportEntry(
         name="domination",
@@ -106,7 +112,7 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     condition_options = BY_CONDITION
-    telling_columns = frozenset({"variant"})
+    telling_columns = frozenset({"variant", *export.AID_NAMES})
     older_options = OLDER
     keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
@@ -196,7 +202,9 @@ class BeliefUpdate(Instrument):
                 )
         if self.sequences is not None:
             yield from steps_in_file.problems(self.study, self.options)
-        yield from real_evidence.problems(self.study, self.options, filtered_questions(self.study))
+        filtered = filtered_questions(self.study)
+        found = list(real_evidence.problems(self.study, self.options, filtered))
+        yield from found or aids.problems(self.study, self.options, self.usable(filtered))
 
     def remarks(self) -> list[Note]:
         found = [] if self.sequences is None else steps_in_file.remarks(self.study, self.options)
@@ -269,7 +277,7 @@ class BeliefUpdate(Instrument):
         return [(item.pair.target_id, *(step.question_id for step in item.pair.steps)) for item in items]
 
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
-        Pair.objects.bulk_create(
+        pairs = Pair.objects.bulk_create(
             [
                 Pair(
                     item=item,
@@ -284,6 +292,7 @@ class BeliefUpdate(Instrument):
                 for item, row in zip(items, rows, strict=True)
             ]
         )
+        aids.create_aids(pairs, questions=questions, study=self.study, real=self.real)
 
     def _further(self, row: np.void, questions: Sequence[Question]) -> dict[str, Any]:
         """What a pair has of the second and the third evidence question."""
@@ -301,7 +310,7 @@ class BeliefUpdate(Instrument):
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         pair = "slot__item__pair"
         asked = assignments.select_related(
-            *(f"{pair}__{name}" for name in (*QUESTIONS, "answer", "answer_2", "answer_3"))
+            *(f"{pair}__{name}" for name in (*QUESTIONS, "answer", "answer_2", "answer_3", "aid"))
         )
         return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in ON_NO_SCREEN))
 
@@ -349,7 +358,14 @@ class BeliefUpdate(Instrument):
 
     def prefetch(self) -> Sequence[str]:
         models = [f"slot__item__pair__{name}__language_model" for name in ("answer", *self._of_steps("answer"))]
-        return ("responses__belief", "responses__explanation", "responses__target_answer", *self._tasks(), *models)
+        return (
+            "responses__belief",
+            "responses__explanation",
+            "responses__target_answer",
+            *self._tasks(),
+            *models,
+            "slot__item__pair__aid",
+        )
 
     def label_relations(self) -> Sequence[str]:
         return ("responses__belief", *self._tasks())

@@ -1,5 +1,6 @@
 """The practice item: the instrument's usual screens with the researcher's example, which is in no bank."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from .screens import (
     PRIOR,
     Evidence,
     Setting,
+    ShownAid,
     explanation_screen,
     own_answer_screen,
     posterior_screen,
@@ -24,6 +26,8 @@ from .screens import (
 )
 
 TEXTS = ("target", "evidence", "outcome")
+AID = "aid"
+AID_TEXT = re.compile(r"^(\d{1,2}) of (\d{1,2})$")
 OUTCOMES = ("correct", "incorrect")
 
 
@@ -39,13 +43,18 @@ def problems(example: Mapping[str, str], *, steps: int = 1) -> Iterator[tuple[st
             yield name, "is missing: the practice item shows it"
         elif name.startswith("outcome") and example[name] not in OUTCOMES:
             yield name, f'is {example[name]!r}: write "correct" or "incorrect"'
-    for name in sorted(set(example) - set(texts)):
-        yield name, f"unknown; the practice item has {', '.join(texts)}"
+    for name in sorted(set(example) - {*texts, AID}):
+        yield name, f"unknown; the practice item has {', '.join(texts)}, and {AID} where the items show an aid"
+    if example.get(AID) and not AID_TEXT.match(example[AID]):
+        yield AID, f'is {example[AID]!r}: write how many similar questions were right, such as "7 of 10"'
 
 
 def next_screen(setting: Setting, *, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]) -> Screen | None:
     answers = {answer["screen"]: answer for answer in given}
     target = example["target"]
+    found = AID_TEXT.match(example.get(AID, ""))
+    if found and setting.options.aid != "none":
+        setting = replace(setting, aid=ShownAid(right=int(found[1]), asked=int(found[2])))
     if PRIOR not in answers:
         return prior_screen(setting, target=target)
     earlier = answers[PRIOR]["value"]

@@ -28,12 +28,24 @@ SCRIPTS = ("frontend/number.js",)
 
 
 @dataclass(frozen=True)
+class ShownAid:
+    """How many of the questions most like the target the model was really asked, and answered correctly."""
+
+    right: int
+    asked: int
+
+    def __str__(self) -> str:
+        return f"{self.right}/{self.asked}"
+
+
+@dataclass(frozen=True)
 class Setting:
     """The form in which a person sees an item: the options of their conditions, and what was drawn for them.
 
     `order`: the order of the directions. `explained`: whether reasons are asked for at this item. `name`: what the
     study calls whoever answers, in the language of the pages; None where it does not say. `evidence_order`: the places
-    of several evidence questions in the order in which they are shown; empty where items have one.
+    of several evidence questions in the order in which they are shown; empty where items have one. `aid`: what the aid
+    says beside the target; None where none is shown.
     """
 
     options: BeliefUpdateOptions
@@ -42,6 +54,7 @@ class Setting:
     explained: bool = False
     name: AnswererConfig | None = None
     evidence_order: tuple[int, ...] = ()
+    aid: "ShownAid | None" = None
 
     @property
     def said(self) -> ModuleType:
@@ -62,6 +75,8 @@ class Setting:
                 facts["order"] = ",".join(self.order)
             if self.evidence_order:
                 facts["evidence_order"] = "-".join(map(str, self.evidence_order))
+        if self.aid is not None:
+            facts["aid"] = f"{self.options.aid} {self.aid}"
         if self.options.edition > 1:
             facts["edition"] = str(self.options.edition)
         return "; ".join(f"{name}={value}" for name, value in facts.items())
@@ -71,6 +86,7 @@ class Setting:
         return (
             self.options.edition == 1
             and self.options.models == "unsaid"
+            and self.aid is None
             and (screen == PRIOR or (screen == POSTERIOR and self.options.answer_mode == "blank"))
         )
 
@@ -79,6 +95,8 @@ class Setting:
         parts: Parts = {"target": {"kind": "question", "value": target}}
         if self.options.answerer != "model":
             parts["answerer"] = {"kind": "text", "value": self.options.answerer}
+        if self.aid is not None and screen != OWN_ANSWER:
+            parts["aid"] = {"kind": "text", "value": str(self.aid)}
         if not self.is_older(screen):
             parts["variant"] = {"kind": "text", "value": self.variant(screen)}
         return parts
@@ -161,7 +179,7 @@ def prior_screen(setting: Setting, *, target: str) -> Screen:
         scripts=SCRIPTS,
         form=prior_form(edition=setting.options.edition),
         parts=setting.parts(PRIOR, target),
-        words=setting.said.prior_words(setting),
+        words={**setting.said.prior_words(setting), **wording.aid_words(setting)},
     )
 
 
@@ -182,7 +200,7 @@ def posterior_screen(
             "prior": {"kind": "number", "value": prior},
             **_evidence_parts(evidence),
         },
-        words=setting.said.posterior_words(setting, evidence),
+        words={**setting.said.posterior_words(setting, evidence), **wording.aid_words(setting)},
     )
 
 
@@ -204,7 +222,7 @@ def explanation_screen(
             "posterior": {"kind": "number", "value": posterior},
             **_evidence_parts(evidence),
         },
-        words=setting.said.explanation_words(setting, evidence),
+        words={**setting.said.explanation_words(setting, evidence), **wording.aid_words(setting)},
     )
 
 

@@ -118,6 +118,18 @@ def _outcome_words(said: str, name: Name, *, correct: bool) -> str:
     return begin(outcome % {"the": name.the})
 
 
+def aid_words(setting: "Setting") -> Mapping[str, str]:
+    """What the aid says: of real answers, and of other questions than those on the item's pages."""
+    if setting.aid is None:
+        return {}
+    said = _(
+        "%(the)s was really asked the %(asked)d other questions that are most similar to this one: %(right)d of these "
+        "%(asked)d answers were correct."
+    )
+    facts = {"the": name_of(setting).the, "asked": setting.aid.asked, "right": setting.aid.right}
+    return {"aid": begin(said % facts)}
+
+
 def explanation_title() -> str:
     return _("Why is this your answer now?")
 

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('belief_update', '0004_reason_codes'),
+        ('belief_update', '0005_aid'),
         ('survey', '0035_waves'),
     ]
 
