@@ -119,6 +119,8 @@ class BeliefUpdateOptions(Options):
             return
         if self.edition == 1:
             raise WrongKey(("edition",), "its pages show one evidence question: remove this key")
+        if self.aid != "none":
+            raise WrongKey(("aid",), "items with several evidence questions show no aid: remove one of the two")
         if self.evidence_order not in ORDER_WORDS and not is_order(self.evidence_order, many):
             example = "-".join(map(str, range(many, 0, -1)))
             raise WrongKey(

@@ -121,6 +121,10 @@ def test_priorities_follow_what_the_predictor_gives_the_steps() -> None:
         ({"evidence_order": "2-1"}, "set evidence_questions to 2 or 3"),
         ({"priority": "additivity"}, "set evidence_questions to 2 or 3"),
         ({"evidence_questions": 2, "edition": 1}, "one evidence question"),
+        (
+            {"evidence_questions": 2, "evidence": "real", "language_model": "gpt", "aid": "similar_questions"},
+            "show no aid",
+        ),
         ({"evidence_questions": 2, "priority": "last_change"}, "no stage draws by it"),
     ],
 )
@@ -293,13 +297,16 @@ def play(made: Study, kind: str) -> None:
 
 
 ADAPTIVE: dict[str, Any] = {
-    "instrument": {"kind": "belief_update", "options": {"evidence_questions": 2, "priority": "additivity"}},
+    "instrument": {
+        "kind": "belief_update",
+        "options": {"evidence_questions": 2, "priority": "additivity", "threshold": 10},
+    },
     "predictor": {"name": "previous_correct"},
     "roles": NO_ROLES,
     "candidates": {"size": 200},
-    "sitting": {"items": 4},
+    "sitting": {"items": 6},
     "stages": [
-        {"sittings": 12, "responses_per_item": 6},
+        {"sittings": 12, "responses_per_item": 12},  # Six items: with fewer people some orders would lack by chance.
         {
             "sittings": 4,
             "responses_per_item": 2,
@@ -311,7 +318,7 @@ ADAPTIVE: dict[str, Any] = {
 
 @pytest.mark.django_db
 def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivity() -> None:
-    made = cast.small_study("steps", on=cast.small_bank(200), **ADAPTIVE)
+    made = cast.small_study("steps", on=cast.small_bank(400), **ADAPTIVE)
     stage = cast.open_first_stage(made)
     stage = cast.stage_of(made)
     for _person in range(12):
@@ -320,18 +327,18 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     stage = cast.stage_of(made)
     assert stage.state == "frozen"
     second = cast.stage_of(made, 2)
-    assert second.state == "planned", [step.error for step in stage.job_steps.all()]
+    assert second.state == "planned"
     chances = {slot.inclusion_probability for slot in second.slots.all()}
     assert len(chances) == 2
     assert verify_stage(second).agrees
 
     answers = study_answers(made)
-    assert len(answers) == 48
+    assert len(answers) == 72
     file = file_named(made, "steps.csv")
     assert file is not None
     names = [column.name for column in file.columns]
     lines = [dict(zip(names, row, strict=True)) for row in file.rows]
-    assert len(lines) == 96
+    assert len(lines) == 144
     assert {(line["step"], line["place"]) for line in lines} == {(1, 1), (1, 2), (2, 1), (2, 2)}
     both: dict[tuple[int, int], dict[int, dict[str, Any]]] = {(line["stage"], line["slot"]): {} for line in lines}
     for line in lines:
@@ -341,7 +348,7 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     assert all(steps[2]["after"] == posterior[slot] for (_stage, slot), steps in both.items())
 
     found = reports.make(made, "composition", {})
-    assert found.data["answers"] <= 48
+    assert found.data["answers"] <= 72
     assert found.data["steps"] == 2
     assert any("times the sum of the single changes" in line for line in found.lines)
     assert {entry.name for entry in instruments.of_study(made).reports()} == {"composition", "reasons"}
