@@ -189,7 +189,7 @@ def _ways(found: ComposedStudy) -> Table:
 def _weights_in_words(main: Composition) -> str:
     each = ", ".join(f"step {step}: {_with_interval(one)}" for step, one in enumerate(main.weights, 1))
     return (
-        f"The weight of the single change of each step in the whole change, in log-odds. {each}. Bayes’ rule: 1 each."
+        f"The weight of the single change of each step in the whole change, in log-odds: {each}. Bayes’ rule: 1 each."
     )
 
 
