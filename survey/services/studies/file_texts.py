@@ -85,6 +85,12 @@ STARTING_FILES = (
         "example-cloze.toml",
     ),
     StartingFile(
+        "next-token",
+        "What comes next in a text",
+        "Two stages; people guess the next tokens of passages that come with Hunch, and n-gram models do the same.",
+        "example-next-token.toml",
+    ),
+    StartingFile(
         "humans",
         "What people expect of people",
         "Half of the respondents read about AI systems or people, the other half only about AI systems.",
