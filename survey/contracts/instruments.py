@@ -354,9 +354,14 @@ class Priority(ABC):
         """float64 (M,), finite.
 
         Args:
-            chances: the predictor's chance of the label for each row (M,); None if the study has no predictor.
+            chances: the predictor's chance of the label for each row (M,), then for each of `further_rows`; None if the
+                study has no predictor.
             answers: every frozen answer before the stage that may train, in order.
         """
+
+    def further_rows(self, rows: np.ndarray) -> np.ndarray:
+        """More rows that the predictor is to score for `of`, such as the parts of each item; none by default."""
+        return rows[:0]
 
     def facts(self) -> dict[str, str]:
         """For manifests and hashes."""
@@ -534,6 +539,8 @@ class Instrument(ABC):
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
     codebook_note: ClassVar[str] = ""
+    # Kinds of simulated people that `simulate --people KIND` may ask for; `simulated_person` then takes `kind`.
+    simulated_kinds: ClassVar[Sequence[str]] = ()
     # The study that `hunch demo --instrument NAME` runs; None: it has none.
     demonstration: ClassVar[Demonstration | None] = None
     # The path of the `BudgetPlanner` that reads files for `hunch plan_budget`, as module.class; empty: it has none.

@@ -61,6 +61,12 @@ STARTING_FILES = (
         "example-belief.toml",
     ),
     StartingFile(
+        "steps",
+        "Belief after several pieces of evidence",
+        "One stage of 120 people; a belief after each of two evidence questions, in shuffled order.",
+        "example-steps.toml",
+    ),
+    StartingFile(
         "own-answers",
         "People answer the questions themselves",
         "15 people with 20 questions each, with confidence: how good are people at these tasks?",
