@@ -82,6 +82,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "judge_replies": "Ask a language model which reply is better.",
         "import_judgements": "Load judges' verdicts on the replies of a study from a file.",
         "cloze": "Compare how people and language models expect the next word.",
+        "reading": "Say how long people look at words, and what surprisal adds to predicting it.",
         "agreement": "Say how far people and models agree on the same items.",
         "calibration": "Compare the chances that people, models, judges and predictors gave.",
         "gaps": "Say on which items people and models part.",
