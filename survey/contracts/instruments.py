@@ -721,7 +721,9 @@ class Instrument(ABC):
     def save(self, *, response: "Response", cleaned: Mapping[str, Any]) -> None:
         """Write the typed row of a response that the form accepted. Not called for screens that ask nothing."""
 
-    def opened(self, *, assignment: "Assignment", screen: str, nonce: str, now: datetime) -> None:
+    def opened(  # noqa: B027 - most instruments keep nothing of it
+        self, *, assignment: "Assignment", screen: str, nonce: str, now: datetime
+    ) -> None:
         """A browser says that a screen was begun in one of its windows, before the answer comes. `nonce` is that
         window's own. Called under the sitting's lock; the base class keeps nothing of it."""
 

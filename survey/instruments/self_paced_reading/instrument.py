@@ -167,9 +167,7 @@ class SelfPacedReading(ListedInstrument):
             insert(PassageAnswer(response=response, yes=yes, right=right))
             return
         times = cleaned["times"]
-        passed, marks = labels.server_marks(
-            response, nonce=cleaned["nonce"], spent_ms=sum(times) + cleaned["lead_ms"]
-        )
+        passed, marks = labels.server_marks(response, nonce=cleaned["nonce"], spent_ms=sum(times) + cleaned["lead_ms"])
         insert(
             WordTimes(
                 response=response,

@@ -22,9 +22,7 @@ def answer_of(assignment: "Assignment") -> "PassageAnswer | None":
     return next((one.passage_answer for one in assignment.responses.all() if hasattr(one, "passage_answer")), None)
 
 
-def server_marks(
-    response: "Response", *, nonce: str, spent_ms: int
-) -> "tuple[int | None, Sequence[str]]":
+def server_marks(response: "Response", *, nonce: str, spent_ms: int) -> "tuple[int | None, Sequence[str]]":
     """Milliseconds from the beginning to the answer by the server's clock, None where this window has not begun the
     passage; and what that says against the times.
 

@@ -1,8 +1,8 @@
 """What simulated people do: reading times with a known slope of surprisal, and mostly right answers.
 
-The surprisal of a word is a fixed function of the passage and the place, so what is true of a simulated study is known;
-a study whose first model is `file:` or an n-gram need not agree with it. A word's own surprisal costs `SLOPE`
-milliseconds a nat, that of the word before it half as much.
+They read by the surprisals that the first model of the study file gives to the passages, where its readings are stored;
+elsewhere by made-up ones, a fixed function of the passage. So what is true of a simulated study is known. A word's own
+surprisal costs `SLOPE` milliseconds a nat, that of the word before it `SPILL`.
 """
 
 import hashlib
@@ -37,8 +37,22 @@ def _answers(study_id: int) -> dict[str, str]:
     return found
 
 
-def surprisal_of(passage: str, words: int) -> np.ndarray:
-    """The surprisals by which simulated people read a passage: float64 (words,), nats, from 0.5 to 12."""
+@lru_cache(maxsize=4)
+def _read_by_model(study_id: int) -> dict[str, np.ndarray]:
+    """The surprisals of each passage by the study's first model, by its text; empty where nothing is stored."""
+    from survey.models import Study
+    from survey.services.banks.eligibility import eligible_questions
+
+    from .model_words import surprisals
+
+    study = Study.objects.get(pk=study_id)
+    questions = eligible_questions(study)
+    found = next(iter(surprisals(study, questions).values()), {})
+    return {" ".join(one.plain.split()): found[one.pk] for one in questions if one.pk in found}
+
+
+def made_up_surprisal(passage: str, words: int) -> np.ndarray:
+    """Surprisals of a passage that no model has read: float64 (words,), nats, from 0.5 to 12."""
     seed = int.from_bytes(hashlib.sha256(passage.encode()).digest()[:8], "big")
     return np.clip(np.random.default_rng(seed).gamma(2.2, 1.7, size=words), 0.5, 12.0)
 
@@ -48,6 +62,7 @@ class ReadingPerson(SimulatedPerson):
 
     def __init__(self, *, study: "Study", seed: int, null: bool = False) -> None:
         self.answers = _answers(study.pk)
+        self.read = _read_by_model(study.pk)
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self.null = null
         self.pace = self.random.gauss(0, PERSON_SD)
@@ -77,7 +92,8 @@ class ReadingPerson(SimulatedPerson):
 
     def _times(self, words: list[str]) -> list[int]:
         passage = " ".join(words)
-        surprisal = surprisal_of(passage, len(words))
+        known = self.read.get(passage)
+        surprisal = made_up_surprisal(passage, len(words)) if known is None else np.nan_to_num(known, posinf=0.0)
         level = LEVEL + self.pace + PASSAGE_SD * random.Random(passage).gauss(0, 1)  # noqa: S311
         found = []
         for place, word in enumerate(words):

@@ -89,7 +89,9 @@ def _asked(values: dict[str, str], file: str, line: int, problems: Problems) -> 
     if not question and not answer:
         return {}
     if not question:
-        problems.add(file, line, "question", "is empty, and there is an answer: write the question, or remove the answer")
+        problems.add(
+            file, line, "question", "is empty, and there is an answer: write the question, or remove the answer"
+        )
     if answer.lower() not in ANSWERS:
         problems.add(file, line, "answer", f"{answer[:40]!r} is neither yes nor no: the question takes one of the two")
     if len(values["text"].split()) < 2:

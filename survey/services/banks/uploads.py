@@ -151,7 +151,9 @@ def _texts(table: ReadTable, choice: ColumnChoice, kind: str) -> BankProposal:
     problems = Problems()
     rows = checked_rows((texts.passages if kind == "passages" else texts.sentences)(table, problems), problems)
     if not rows and not problems:
-        problems.add(table.file, table.header_line, "file", f"holds no {kind[:-1]}: add at least one row below the header")
+        problems.add(
+            table.file, table.header_line, "file", f"holds no {kind[:-1]}: add at least one row below the header"
+        )
     return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
 
 

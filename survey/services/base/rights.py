@@ -36,7 +36,12 @@ from survey.models import (
 
 Role = StudyMembership.Role
 STARTER_BANK = "starter"  # Comes with Hunch.
-SHIPPED_BANKS = (STARTER_BANK, "starter-prompts", "cloze-sentences", "reading-passages")  # So do those of other instruments.
+SHIPPED_BANKS = (
+    STARTER_BANK,
+    "starter-prompts",
+    "cloze-sentences",
+    "reading-passages",
+)  # So do those of other instruments.
 Row = TypeVar("Row", bound=Model)
 
 

@@ -1,0 +1,133 @@
+"""Figures of reading times: means, slopes of surprisal with intervals, delta log-likelihood. Needs numpy and bandit.
+
+Intervals are by person and by passage at once, both as samples (Cameron, Gelbach and Miller 2011), with Student's
+quantile by the smaller effective number of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictors.evaluation.reading_times import (
+    Columns,
+    Delta,
+    Prepared,
+    SingleTimes,
+    TimedWords,
+    columns_of_times,
+    columns_of_words,
+    delta_of,
+    slopes_of,
+)
+from survey.services.results.expectations.errors import (
+    UNDEFINED,
+    Bounded,
+    freedom,
+    interval,
+    mean,
+    share_interval,
+    two_way_variance,
+)
+
+from .cleaning import ReadTimes, asked_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ModelFigures:
+    """What one model's surprisal says of the times.
+
+    correlation: of the surprisal and the mean time, over `correlated` words that have both. delta: None where too few
+    words are left. slopes: ms a nat of this word and of each word before it. total: their sum. rows, words: how many
+    single times, and words, enter the fit. Without people there are no intervals.
+    """
+
+    name: str
+    correlation: float
+    correlated: int
+    delta: Delta | None
+    slopes: Sequence[Bounded]
+    total: Bounded
+    rows: int
+    words: int
+
+
+def mean_times(times: ReadTimes, words: int) -> tuple[Floats, Ints]:
+    """The mean time of each word (words,), NaN where nobody's counts, and how many count (words,)."""
+    count = np.bincount(times.word, minlength=words)
+    total = np.bincount(times.word, weights=times.time, minlength=words)
+    return np.divide(total, count, out=np.full(words, np.nan), where=count > 0), count
+
+
+def mean_time(times: ReadTimes) -> Bounded:
+    """Milliseconds a word, with its interval by person and passage."""
+    return mean(times.time, np.ones(len(times)), times.person, times.passage)
+
+
+def right_share(times: ReadTimes) -> Bounded:
+    """The share of questions that were answered right, with its interval by person and passage."""
+    person, passage, right = asked_of(times)
+    if not len(right):
+        return UNDEFINED
+    share = float(right.mean())
+    variance = two_way_variance((right - share) / len(right), person, passage)
+    return share_interval(share, variance, float(len(right)))
+
+
+def of_model(
+    name: str,
+    *,
+    words: TimedWords,
+    prepared: Prepared,
+    times: ReadTimes,
+    surprisal: Floats,
+    has_people: bool,
+) -> ModelFigures:
+    """
+    Args:
+        words: W words. prepared: of the same words.
+        times: those that count.
+        surprisal: (W,) of each word in nats; NaN where the model says nothing.
+        has_people: whether times are of single people; otherwise the mean time of each word is fitted.
+    """
+    means, count = mean_times(times, len(words.word))
+    both = np.isfinite(surprisal) & np.isfinite(means) & (count > 0)
+    r = correlation(surprisal[both], means[both])
+    if has_people:
+        columns = columns_of_times(prepared, SingleTimes(times.word, times.person, times.time), surprisal)
+        person, passage = times.person[columns.row], times.passage[columns.row]
+        entered = len(np.unique(times.word[columns.row]))
+    else:
+        columns = columns_of_words(prepared, means, surprisal)
+        person = passage = np.zeros(len(columns), dtype=np.int64)
+        entered = len(columns)
+    slopes, total = _slopes(columns, person, passage)
+    return ModelFigures(name, r, int(both.sum()), delta_of(columns), slopes, total, len(columns), entered)
+
+
+def _slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bounded], Bounded]:
+    width = columns.both.shape[1]
+    if len(columns) <= width:
+        return [UNDEFINED] * (width - columns.base.shape[1]), UNDEFINED
+    found = slopes_of(columns)
+    share = np.full(len(columns), 1 / len(columns))
+    degrees = freedom(share, person, passage)
+
+    def bounded(value: float, added: Floats) -> Bounded:
+        return interval(value, two_way_variance(added, person, passage), degrees)
+
+    slopes = [bounded(float(slope), added) for slope, added in zip(found.slopes, found.added.T, strict=True)]
+    return slopes, bounded(float(found.slopes.sum()), found.added.sum(axis=1))
+
+
+def correlation(x: Floats, y: Floats) -> float:
+    """Pearson's correlation of (n,) and (n,); NaN with fewer than three or where one is constant."""
+    if len(x) < 3 or not x.std() > 0 or not y.std() > 0:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])
