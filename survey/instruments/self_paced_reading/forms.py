@@ -71,5 +71,5 @@ class YesNoForm(forms.Form):
         label=gettext_lazy("Your answer"),
         choices=(("yes", gettext_lazy("Yes")), ("no", gettext_lazy("No"))),
         widget=forms.RadioSelect,
-        error_messages={"required": gettext_lazy("Choose yes or no.")},
+        error_messages=dict.fromkeys(("required", "invalid_choice"), gettext_lazy("Choose yes or no.")),
     )

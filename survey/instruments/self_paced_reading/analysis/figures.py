@@ -107,11 +107,13 @@ def of_model(
         columns = columns_of_words(prepared, means, surprisal)
         person = passage = np.zeros(len(columns), dtype=np.int64)
         entered = len(columns)
-    slopes, total = _slopes(columns, person, passage)
-    return ModelFigures(name, r, int(both.sum()), delta_of(columns), slopes, total, len(columns), entered)
+    own, total = slopes(columns, person, passage)
+    return ModelFigures(name, r, int(both.sum()), delta_of(columns), own, total, len(columns), entered)
 
 
-def _slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bounded], Bounded]:
+def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bounded], Bounded]:
+    """Milliseconds a nat of this word's surprisal and of each word before it, and of all together, with intervals by
+    person and passage."""
     width = columns.both.shape[1]
     if len(columns) <= width:
         return [UNDEFINED] * (width - columns.base.shape[1]), UNDEFINED
@@ -122,8 +124,8 @@ def _slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bou
     def bounded(value: float, added: Floats) -> Bounded:
         return interval(value, two_way_variance(added, person, passage), degrees)
 
-    slopes = [bounded(float(slope), added) for slope, added in zip(found.slopes, found.added.T, strict=True)]
-    return slopes, bounded(float(found.slopes.sum()), found.added.sum(axis=1))
+    each = [bounded(float(slope), added) for slope, added in zip(found.slopes, found.added.T, strict=True)]
+    return each, bounded(float(found.slopes.sum()), found.added.sum(axis=1))
 
 
 def correlation(x: Floats, y: Floats) -> float:
