@@ -21,6 +21,7 @@ from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
+from survey.instruments.self_paced_reading.models import PassageAnswer, ReadPassage, WordTimes
 from survey.models import (
     Alert,
     Amendment,
@@ -123,6 +124,7 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     """The typed rows of the other instruments; here they may stand beside a pair's."""
     AskedQuestion.objects.create(item=item, question=question, copy=1)
     AskedWord.objects.create(item=item, question=question, position=1)
+    ReadPassage.objects.create(item=item, question=question)
     OwnAnswer.objects.create(response=response, text="42", correct=False)
     a, b = (
         ModelAnswer.objects.get_or_create(
@@ -134,6 +136,8 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     ReplyJudgement.objects.create(response=response, a_first=True, place=3, places={"helpful": 3})
     JudgeVerdict.objects.create(judge=a.language_model, a=a, b=b, first="a", towards_a=1.5)
     WrittenWord.objects.create(response=response, text="river", several=False)
+    WordTimes.objects.create(response=response, times=[300, 280], lead_ms=400, means="key", marks=["focus"])
+    PassageAnswer.objects.create(response=response, yes=True, right=False)
 
 
 def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:

@@ -221,6 +221,21 @@ def test_the_beacon_says_that_a_screen_was_begun_and_knows_no_other_step(passage
 # Pages
 
 
+def test_a_page_needs_no_more_statements_than_others(passages: None, django_assert_max_num_queries: Any) -> None:
+    study, sitting, step = at_passage()
+    client = Client()
+    client.cookies["hunch_sitting"] = sitting.token
+    address = f"/s/{study.slug}/sitting"
+    with django_assert_max_num_queries(8):
+        page = read(client.get(address).content.decode())
+    with django_assert_max_num_queries(10):  # With the two of the transaction.
+        client.post(address, {**page.hidden, **given(step)})
+    page = read(client.get(address).content.decode())
+    with django_assert_max_num_queries(10):
+        client.post(address, {**page.hidden, "answer": "yes"})
+    assert PassageAnswer.objects.count() == 1
+
+
 def test_no_page_holds_the_right_answer_and_the_text_is_escaped(tmp_path: Path) -> None:
     text = "One <b>bold</b> & <script>alert(1)</script> word"
     rows = [(f"t{number}", "s", text + f" {number}", "Is <i>it</i> so?", "yes") for number in range(6)]

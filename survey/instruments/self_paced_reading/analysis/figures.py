@@ -6,12 +6,14 @@ quantile by the smaller effective number of the two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from predictors.evaluation.reading_times import (
     Columns,
     Delta,
@@ -24,12 +26,12 @@ from predictors.evaluation.reading_times import (
     slopes_of,
 )
 from survey.services.results.expectations.errors import (
+    LEVEL,
     UNDEFINED,
     Bounded,
     freedom,
     interval,
     mean,
-    share_interval,
     two_way_variance,
 )
 
@@ -71,13 +73,23 @@ def mean_time(times: ReadTimes) -> Bounded:
 
 
 def right_share(times: ReadTimes) -> Bounded:
-    """The share of questions that were answered right, with its interval by person and passage."""
+    """The share of questions that were answered right, with its interval by person and passage: Wilson's, by the
+    effective number of answers and with Student's quantile, since passages are few."""
     person, passage, right = asked_of(times)
     if not len(right):
         return UNDEFINED
     share = float(right.mean())
     variance = two_way_variance((right - share) / len(right), person, passage)
-    return share_interval(share, variance, float(len(right)))
+    spread, n = share * (1 - share), float(len(right))
+    if not np.isfinite(variance):
+        return Bounded(share)
+    if variance > 0 and spread > 0:
+        n = min(n, spread / variance)
+    quantile = bandit.student_t_quantile(LEVEL, freedom(np.full(len(right), 1 / len(right)), person, passage))
+    wide = quantile**2 / n
+    middle = (share + wide / 2) / (1 + wide)
+    half = quantile / (1 + wide) * math.sqrt(spread / n + wide / (4 * n))
+    return Bounded(share, max(0.0, middle - half), min(1.0, middle + half), math.sqrt(spread / n))
 
 
 def of_model(
