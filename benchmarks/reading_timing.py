@@ -76,7 +76,7 @@ def prepare(words: int) -> None:
     call_command("import_questions", str(folder / "passages.csv"), bank="timing", format="passages", verbosity=0)
     study = folder / "timing.toml"
     study.write_text(
-        'slug = "timing"\ntitle = "Timing"\nbank = "timing"\n[instrument]\nkind = "self_paced_reading"\n'
+        'seed = 1\nslug = "timing"\ntitle = "Timing"\nbank = "timing"\n[instrument]\nkind = "self_paced_reading"\n'
         "[candidates]\nsize = 2\n[roles]\nholdout = 0\ncontrols = 0\n[sitting]\nitems = 1\n[[stages]]\nsittings = 2\n"
         '[[blocks]]\nkind = "consent"\ntext = "Yes?"\nversion = "1"\n[[blocks]]\nkind = "items"\n'
         '[[blocks]]\nkind = "end"\ntext = "Thanks."\n[data]\nretention_until = 2099-12-31\n[panel]\nkind = "open"\n'

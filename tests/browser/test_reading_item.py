@@ -146,7 +146,8 @@ def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, liv
 def test_without_script_nobody_comes_in(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url, java_script_enabled=False)
     visitor.go(f"/s/{study.slug}/")
-    assert visitor.page.get_by_text("This study needs JavaScript").is_visible()
+    note = visitor.page.locator(".note p").first
+    assert note.is_visible() and "This study needs JavaScript" in str(note.text_content())
     assert not visitor.page.locator("[data-action=begin]").is_visible()
     visitor.go(f"/s/{study.slug}/consent")
     visitor.press("I agree and take part")

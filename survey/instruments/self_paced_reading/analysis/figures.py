@@ -26,6 +26,7 @@ from predictors.evaluation.reading_times import (
     slopes_of,
 )
 from survey.services.results.expectations.errors import (
+    FEWEST,
     LEVEL,
     UNDEFINED,
     Bounded,
@@ -130,14 +131,53 @@ def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Boun
     if len(columns) <= width:
         return [UNDEFINED] * (width - columns.base.shape[1]), UNDEFINED
     found = slopes_of(columns)
-    share = np.full(len(columns), 1 / len(columns))
-    degrees = freedom(share, person, passage)
+    degrees = freedom(np.full(len(columns), 1 / len(columns)), person, passage)
+    # A row a slope, and their sum as the last one.
+    summed = np.concatenate([np.eye(len(found.slopes)), np.ones((1, len(found.slopes)))])
+    values = summed @ found.slopes
+    if len(np.unique(person)) < FEWEST or len(np.unique(passage)) < FEWEST:
+        each = [Bounded(float(value)) for value in values]
+    else:
+        by_person, by_passage = _jackknife(columns, person, summed), _jackknife(columns, passage, summed)
+        pairs = person * (int(passage.max()) + 1) + passage
+        both = _of_groups(found.added @ summed.T, pairs)
+        # By chance the sum can be too small: it is at least the larger of the two.
+        variance = np.maximum(by_person + by_passage - both, np.maximum(by_person, by_passage))
+        each = [interval(float(value), float(one), degrees) for value, one in zip(values, variance, strict=True)]
+    return each[:-1], each[-1]
 
-    def bounded(value: float, added: Floats) -> Bounded:
-        return interval(value, two_way_variance(added, person, passage), degrees)
 
-    each = [bounded(float(slope), added) for slope, added in zip(found.slopes, found.added.T, strict=True)]
-    return each, bounded(float(found.slopes.sum()), found.added.sum(axis=1))
+def _jackknife(columns: Columns, group: Ints, summed: Floats) -> Floats:
+    """The variance of each row of `summed` times the slopes, by leaving out one group after the other. Unlike sums of
+    residuals it is not too small where there are few groups."""
+    scale = np.abs(columns.both).max(axis=0)
+    scale[scale == 0] = 1
+    scaled, width = columns.both / scale, columns.base.shape[1]
+    whole, wanted = scaled.T @ scaled, scaled.T @ columns.wanted
+    place = np.unique(group, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(int(place.max()) + 2))
+
+    def fitted(matrix: Floats, right: Floats) -> Floats:
+        return summed @ ((np.linalg.pinv(matrix) @ right)[width:] / scale[width:])
+
+    all_of_it = fitted(whole, wanted)
+    squares = np.zeros(len(summed))
+    for number in range(len(ends) - 1):
+        rows = order[ends[number] : ends[number + 1]]
+        left = scaled[rows]
+        without = fitted(whole - left.T @ left, wanted - left.T @ columns.wanted[rows])
+        squares += (without - all_of_it) ** 2
+    groups = len(ends) - 1
+    return squares * (groups - 1) / groups
+
+
+def _of_groups(added: Floats, group: Ints) -> Floats:
+    """The variance of each column of what rows add (n, k), summed within groups."""
+    place = np.unique(group, return_inverse=True)[1].reshape(-1)
+    count = int(place.max()) + 1
+    sums = np.stack([np.bincount(place, weights=column, minlength=count) for column in added.T])
+    return count / max(count - 1, 1) * np.square(sums).sum(axis=1)
 
 
 def correlation(x: Floats, y: Floats) -> float:
