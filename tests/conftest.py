@@ -75,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if (folder := config.getoption("--note-costs")) is not None:
-        config.pluginmanager.register(noting.Noted(Path(folder), once.is_about_the_database))
+        config.pluginmanager.register(noting.Noted(Path(folder), once.is_about_the_database, is_fast))
 
 
 def uses_database(item: pytest.Item) -> bool:

@@ -3,6 +3,7 @@
 once.txt names tests that run on SQLite alone (once.py), slow.txt those that `make check` leaves out (slow.py).
 """
 
+import argparse
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -36,7 +37,7 @@ def read_list(file: Path) -> frozenset[str]:
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
-def write_list(file: Path, head: str, names: set[str]) -> None:
+def write_list(file: Path, head: str, names: Set[str]) -> None:
     file.write_text(f"# {head}\n" + "".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
 
 
@@ -48,14 +49,18 @@ class Costs:
     seconds: dict[str, float] = field(default_factory=dict)  # Of processor time, summed over its cases.
     cases: Counter[str] = field(default_factory=Counter)
     about_the_database: set[str] = field(default_factory=set)
+    fast: set[str] = field(default_factory=set)  # Those that need no server, browser or torch.
 
 
 class Noted:
     """The plugin that notes it, in each process that runs tests."""
 
-    def __init__(self, folder: Path, is_about_the_database: Callable[[pytest.Item], bool]) -> None:
+    def __init__(
+        self, folder: Path, is_about_the_database: Callable[[pytest.Item], bool], is_fast: Callable[[pytest.Item], bool]
+    ) -> None:
         self.folder = folder
         self.is_about_the_database = is_about_the_database
+        self.is_fast = is_fast
         self.costs = Costs()
         self._now: set[str] | None = None
 
@@ -68,6 +73,8 @@ class Noted:
         name = function_of(item.nodeid)
         if self.is_about_the_database(item):
             self.costs.about_the_database.add(name)
+        if self.is_fast(item):
+            self.costs.fast.add(name)
         self._now = self.costs.statements.setdefault(name, set())
         started = _processor_time()
         yield
@@ -81,6 +88,7 @@ class Noted:
             "seconds": self.costs.seconds,
             "cases": self.costs.cases,
             "about_the_database": sorted(self.costs.about_the_database),
+            "fast": sorted(self.costs.fast),
         }
         path = self.folder / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.json"
         path.write_text(json.dumps(found), encoding="utf-8")
@@ -122,12 +130,26 @@ def note(options: list[str], database: str = "") -> tuple[int, Costs]:
         }
         command = [sys.executable, "-m", "pytest", "--note-costs", folder, "-q", "-n", "2", "--dist", "worksteal"]
         status = subprocess.call([*command, *options, *sys.argv[1:]], env=environment)
-        costs = Costs()
-        for path in sorted(Path(folder).glob("gw*.json")):
-            found = json.loads(path.read_text(encoding="utf-8"))
-            costs.about_the_database |= set(found["about_the_database"])
-            costs.cases.update(found["cases"])
-            for name, seconds in found["seconds"].items():
-                costs.seconds[name] = costs.seconds.get(name, 0.0) + seconds
-                costs.statements.setdefault(name, set()).update(found["statements"][name])
-    return status, costs
+        return status, read_costs(Path(folder))
+
+
+def noted(database: str) -> Costs | None:
+    """What `python -m tests.run --note FOLDER` noted of that database, where the command line says `--noted FOLDER`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--noted", type=Path)
+    folder = parser.parse_known_args()[0].noted
+    return None if folder is None else read_costs(folder / database)
+
+
+def read_costs(folder: Path) -> Costs:
+    """What the processes of one run have noted there."""
+    costs = Costs()
+    for path in sorted(folder.glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        costs.about_the_database |= set(found["about_the_database"])
+        costs.fast |= set(found["fast"])
+        costs.cases.update(found["cases"])
+        for name, seconds in found["seconds"].items():
+            costs.seconds[name] = costs.seconds.get(name, 0.0) + seconds
+            costs.statements.setdefault(name, set()).update(found["statements"][name])
+    return costs

@@ -5,6 +5,11 @@
 runs every test of the database on PostgreSQL, notes which statements of ours each sends and how long it takes, and
 writes once.txt anew: the test functions that then run on SQLite alone. A new test is not in the file, so it runs on
 both. What is about the database itself is never listed: transactions, locks, constraints, servers that die.
+
+    python -m tests.run --note FOLDER
+    python -m tests.once --noted FOLDER
+
+does the same for what a run of all tests sent to PostgreSQL; what was listed before stays so.
 """
 
 import re
@@ -74,14 +79,17 @@ def tests_to_repeat(statements: Mapping[str, set[str]], seconds: Mapping[str, fl
 
 
 def main() -> int:
-    with servers.postgresql() as url:
-        status, costs = noting.note(["--database-only", "--also-listed"], url)
+    status, costs, listed_before = 0, noting.noted("postgresql"), listed()
+    if costs is None:
+        listed_before = frozenset()
+        with servers.postgresql() as url:
+            status, costs = noting.note(["--database-only", "--also-listed"], url)
     if status:
         print("once.txt stays as it is: not every test passed.")
         return status
     chosen = tests_to_repeat(costs.statements, costs.seconds, costs.about_the_database)
     head = "Test functions that run on SQLite alone: PostgreSQL gets their statements from others. See once.py."
-    noting.write_list(FILE, head, set(costs.statements) - chosen)
+    noting.write_list(FILE, head, (listed_before | set(costs.statements)) - chosen)
     kept, whole = (sum(costs.seconds[name] for name in names) for names in (chosen, costs.statements))
     print(f"{len(chosen)} of {len(costs.statements)} test functions run on both: {kept:.0f} of {whole:.0f} s.")
     return 0

@@ -3,6 +3,7 @@
     python -m tests.run                     all tests on SQLite, and beside them those of the database on PostgreSQL
     python -m tests.run --fast              `make check`: only what needs no server, browser or torch, on SQLite
     python -m tests.run --repeat 3          the whole three times, each time in another order
+    python -m tests.run --note FOLDER       note what each test costs, for tests/once.txt and tests/slow.txt
     python -m tests.run --shuffle 7         in the order of that seed; with --repeat of the seeds from there on
     python -m tests.run tests/api -k links  every other argument goes to pytest
 
@@ -30,7 +31,9 @@ from tests import servers
 NO_TESTS_COLLECTED = 5
 SLOWEST = 20
 # How many processes take tests at a time. More than there are cores: browsers, workers and servers keep some waiting.
-WORKERS = {"SQLite": 2, "PostgreSQL": 2}
+# The part on SQLite is the longer one. Fast tests wait for nothing.
+WORKERS = {"SQLite": 3, "PostgreSQL": 2}
+FAST_WORKERS = 2
 
 
 @dataclass
@@ -142,6 +145,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
     parser.add_argument(
         "--shuffle", type=int, metavar="SEED", help="the order of this seed; the next run takes the next"
     )
+    parser.add_argument("--note", type=Path, metavar="FOLDER", help="note there what each test costs; once.py, slow.py")
     return parser.parse_known_args(arguments)
 
 
@@ -151,19 +155,23 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
     parts: list[Part] = []
     workers = 0
     for name, url in databases.items():
+        processes = FAST_WORKERS if chosen.fast else WORKERS[name]
         environment = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": url}
         if "PostgreSQL" in databases:
             environment["HUNCH_TEST_POSTGRESQL"] = databases["PostgreSQL"]
         options = ["--fast"] if chosen.fast else []
         if name == "PostgreSQL":
             options.append("--database-only")
+        if chosen.note is not None:
+            (noted := chosen.note.resolve() / name.lower()).mkdir(parents=True, exist_ok=True)
+            options += ["--note-costs", str(noted)]
         if chosen.shuffle is not None:
             options += ["-p", "randomly", f"--randomly-seed={chosen.shuffle}"]
         if several:
-            options += ["-n", str(WORKERS[name]), "--dist", "worksteal"]
+            options += ["-n", str(processes), "--dist", "worksteal"]
             environment["OMP_NUM_THREADS"] = "1"  # Several processes with two threads each are slower than with one.
             environment["HUNCH_TEST_FIRST_REDIS"] = str(workers)  # Of one that REDIS_URL names, which all use.
-            workers += WORKERS[name]
+            workers += processes
         parts.append(Part(name, folder / name.lower(), [*options, *given], environment, aside=bool(parts)))
     return parts
 

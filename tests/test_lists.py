@@ -23,7 +23,11 @@ def test_each_statement_is_sent_by_two_tests_and_cheap_ones_are_taken() -> None:
 
 
 def test_a_test_is_slow_by_the_mean_of_its_cases() -> None:
-    costs = noting.Costs(seconds={"one": 0.3, "ten": 0.3}, cases=Counter({"one": 1, "ten": 10}))
+    costs = noting.Costs(
+        seconds={"one": 0.3, "ten": 0.3, "in a browser": 9.0},
+        cases=Counter({"one": 1, "ten": 10, "in a browser": 1}),
+        fast={"one", "ten"},
+    )
     assert slow.slow_ones(costs) == {"one"}
 
 

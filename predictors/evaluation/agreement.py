@@ -51,22 +51,23 @@ def agreement(
     if len({*ones, *others}) < 2:
         return CoderAgreement(n=len(first), agree=agree, kappa=None, interval=None)
 
-    def kappa_of(weight: np.ndarray) -> float:
-        there = weight > 0
-        codes = [(ones[place], others[place]) for place in np.flatnonzero(there).tolist()]
-        if len({code for pair in codes for code in pair}) < 2:
-            return float("nan")
-        left, right = zip(*codes, strict=True)
-        return float(cohen_kappa_score(left, right, sample_weight=weight[there]))
-
+    kappa = float(cohen_kappa_score(ones, others, sample_weight=count))
+    codes = sorted({*ones, *others})
+    by_first = np.array([[one == code for code in codes] for one in ones], dtype=np.float64)
+    by_second = np.array([[other == code for code in codes] for other in others], dtype=np.float64)
     drawn = rng.multinomial(count.sum(), count / count.sum(), size=samples)
-    kappas = np.array([kappa_of(weight) for weight in drawn])
+    # All resamples at once; where all codes of one are the same, it has no kappa.
+    agreed = drawn[:, same].sum(axis=1) / count.sum()
+    by_chance = ((drawn @ by_first) * (drawn @ by_second)).sum(axis=1) / count.sum() ** 2
+    varied = by_chance < 1
+    kappas = np.full(samples, np.nan)
+    kappas[varied] = (agreed - by_chance)[varied] / (1 - by_chance)[varied]
     known = kappas[np.isfinite(kappas)]
     tail = (1 - level) / 2
     ends = np.quantile(known, [tail, 1 - tail]).tolist() if len(known) >= samples / 2 else None
     if ends is not None and ends[0] == ends[1]:
         ends = None
-    return CoderAgreement(n=len(first), agree=agree, kappa=kappa_of(count), interval=ends)
+    return CoderAgreement(n=len(first), agree=agree, kappa=kappa, interval=ends)
 
 
 Level = Literal["nominal", "ordinal", "interval"]

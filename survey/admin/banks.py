@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from survey.exceptions import HunchError
+from survey.exceptions import FieldErrors, HunchError
 from survey.models import Bank, Question, Task
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import question_flags
@@ -46,11 +46,12 @@ class FlagForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        reason = (cleaned.get("flag_reason") or "").strip()
-        if not cleaned.get("flag"):
-            cleaned["flag_reason"] = ""
-        elif not reason:
-            self.add_error("flag_reason", "Say why: the reason is kept with the flag.")
+        try:
+            reason = question_flags.checked_reason(cleaned.get("flag") or "", cleaned.get("flag_reason") or "")
+            cleaned["flag_reason"] = reason
+        except FieldErrors as exc:
+            for name, words in exc.errors.items():
+                self.add_error(name, words)
         waiting = question_flags.waiting_stage(self.instance.bank_id)
         if waiting is not None and "flag" in self.changed_data:
             self.add_error(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from survey.contracts.tables import Column, ExtraFile
 
+from .aids import ids_in_words
 from .estimands import THRESHOLDS
 from .labels import beliefs_of
 from .models import Belief
@@ -82,6 +83,17 @@ COLUMNS = (
     ),
 )
 
+# What the aid showed: last, so that files from before it keep the order of their columns.
+AID_COLUMNS = (
+    Column("aid_asked", "number", "How many similar questions the aid beside the target counted.", whole=True),
+    Column("aid_right", "number", "How many of these the model answered correctly.", whole=True),
+    Column("aid_questions", "text", "The ids of these questions, the most similar first; empty where none was shown."),
+    Column("aid_similarity", "text", "By what they are similar: words, or embeddings of the texts."),
+)
+AID_NAMES = tuple(column.name for column in AID_COLUMNS)
+COLUMNS = (*COLUMNS, *AID_COLUMNS)
+NO_AID = (None,) * len(AID_COLUMNS)
+
 PAPER_FILE = "belief_changes.csv"
 PAPER_COLUMNS = (
     Column("q1", "text", "The evidence question."),
@@ -114,7 +126,16 @@ def values(assignment: "Assignment", threshold: int, setting: Setting) -> list[A
         _as_number(changed),
         *(_as_number(beliefs.changed(fixed)) for fixed in THRESHOLDS),
         *_how(assignment, setting),
+        *_aid(assignment, setting),
     ]
+
+
+def _aid(assignment: "Assignment", setting: Setting) -> Sequence[Any]:
+    """What the aid showed; empty where none was shown (yet)."""
+    if setting.aid is None or beliefs_of(assignment).prior is None:
+        return NO_AID
+    stored = assignment.slot.item.pair.aid
+    return stored.asked, stored.right, ids_in_words(stored.questions), stored.similarity
 
 
 def _how(assignment: "Assignment", setting: Setting) -> list[Any]:

@@ -19,7 +19,7 @@ from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import export, label_reading, labels, people, real_evidence, screens, variants
+from . import aids, export, label_reading, labels, people, real_evidence, screens, variants
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
 from .labels import beliefs_of
@@ -46,6 +46,12 @@ REPORTS = (
         title="Language models on trial",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
         path="survey.instruments.belief_update.reports.alignment_report.AlignmentReport",
+    ),
+    ReportEntry(
+        name="arms",
+        title="Alignment by arm",
+        summary="What a condition, such as an aid beside the target, changes in alignment and deployment.",
+        path="survey.instruments.belief_update.reports.arms_report.ArmsReport",
     ),
     ReportEntry(
         name="domination",
@@ -96,7 +102,7 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     condition_options = BY_CONDITION
-    telling_columns = frozenset({"variant"})
+    telling_columns = frozenset({"variant", *export.AID_NAMES})
     older_options = OLDER
     keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
@@ -158,7 +164,9 @@ class BeliefUpdate(Instrument):
                     f"{', '.join(variants.ANSWERERS)}, not "
                     f"{', '.join(strangers)}",
                 )
-        yield from real_evidence.problems(self.study, self.options, filtered_questions(self.study))
+        filtered = filtered_questions(self.study)
+        found = list(real_evidence.problems(self.study, self.options, filtered))
+        yield from found or aids.problems(self.study, self.options, self.usable(filtered))
 
     def remarks(self) -> list[Note]:
         if not self.evidence_model:
@@ -225,7 +233,7 @@ class BeliefUpdate(Instrument):
         return [tuple(key for key in pair if key is not None) for pair in both]
 
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
-        Pair.objects.bulk_create(
+        pairs = Pair.objects.bulk_create(
             [
                 Pair(
                     item=item,
@@ -239,11 +247,12 @@ class BeliefUpdate(Instrument):
                 for item, row in zip(items, rows, strict=True)
             ]
         )
+        aids.create_aids(pairs, questions=questions, study=self.study, real=self.real)
 
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         pair = "slot__item__pair"
-        asked = assignments.select_related(f"{pair}__target", f"{pair}__evidence", f"{pair}__answer")
+        asked = assignments.select_related(f"{pair}__target", f"{pair}__evidence", f"{pair}__answer", f"{pair}__aid")
         return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in ON_NO_SCREEN))
 
     @classmethod
@@ -293,6 +302,7 @@ class BeliefUpdate(Instrument):
             "slot__item__pair__evidence__task",
             "slot__item__pair__target__task",
             "slot__item__pair__answer__language_model",
+            "slot__item__pair__aid",
         )
 
     def label_relations(self) -> Sequence[str]:

@@ -42,6 +42,47 @@ class Pair(QuickRows):
         return self.item.key
 
 
+class Aid(models.Model):
+    """What an aid says beside a pair's target: how many of the questions most like it one model answered right. Stored
+    when the pair is planned; whether it is shown is decided by the conditions."""
+
+    class Similarity(models.TextChoices):
+        WORDS = "words", "by their words"
+        EMBEDDINGS = "embeddings", "by embeddings of their texts"
+
+    pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="aid", primary_key=True)
+    asked = models.PositiveSmallIntegerField(help_text="How many similar questions it counts.")
+    right = models.PositiveSmallIntegerField(help_text="How many of them the model answered correctly.")
+    language_model = models.CharField(max_length=120, help_text="Whose real answers are counted.")
+    similarity = models.CharField(max_length=10, choices=Similarity.choices)
+    questions = models.JSONField(help_text="The ids of these questions, the most similar first.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(asked__gte=1) & Q(right__lte=F("asked")), name="aid_right_of_asked"),
+            models.CheckConstraint(condition=Q(similarity__in=["words", "embeddings"]), name="aid_similarity_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.right} of {self.asked}"
+
+
+class QuestionVector(models.Model):
+    """The embedding of a question's text, by which similar questions are found."""
+
+    question = models.OneToOneField(
+        Question, on_delete=models.CASCADE, related_name="similarity_vector", primary_key=True
+    )
+    model = models.CharField(max_length=200, help_text="What made it.")
+    vector = models.TextField(help_text="Little-endian half-precision numbers of unit norm, in base64.")
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=~Q(vector=""), name="question_vector_not_empty")]
+
+    def __str__(self) -> str:
+        return str(self.question)
+
+
 class Belief(QuickRows):
     """One stated probability, in percentage points, and how it was given."""
 

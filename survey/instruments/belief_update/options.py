@@ -17,6 +17,7 @@ OLDER: Mapping[str, Any] = {"answer_mode": "blank", "models": "unsaid", "edition
 # What a condition may change. Not the threshold, since there is one label, and nothing that decides on the items.
 BY_CONDITION = frozenset(
     {
+        "aid",
         "answer_mode",
         "answerer",
         "models",
@@ -48,6 +49,13 @@ class BeliefUpdateOptions(Options):
     explanation_characters: int = Field(default=1000, ge=1, le=5000, description="The longest explanation.")
     own_answer: bool = Field(default=False, description="Whether people answer the target question themselves.")
     confidence: bool = Field(default=False, description="Whether they say how sure they are of their own answer.")
+    aid: Literal["none", "similar_questions"] = Field(
+        default="none", description="What is shown beside the target: how the model did on similar questions."
+    )
+    aid_questions: int = Field(default=10, ge=2, le=50, description="How many similar questions the aid counts.")
+    aid_similarity: Literal["words", "embeddings"] = Field(
+        default="words", description="By what questions are similar: their words, or stored embeddings."
+    )
     edition: Literal[1, 2] = Field(default=2, description="Which edition of the pages' own words and slider is shown.")
 
     @model_validator(mode="before")
@@ -71,6 +79,11 @@ class BeliefUpdateOptions(Options):
     def fits_together(self) -> "BeliefUpdateOptions":
         if self.evidence == "real" and self.models == "different":
             raise WrongKey(("models",), 'real answers are those of one model: set "one", or "unsaid" to say nothing')
+        if self.aid != "none" and self.evidence != "real":
+            raise WrongKey(
+                ("aid",),
+                'it says what a model really answered: set evidence = "real" and language_model = "..." as well',
+            )
         if self.confidence and not self.own_answer:
             raise WrongKey(("confidence",), "it is that in the own answer: set own_answer = true as well")
         return self

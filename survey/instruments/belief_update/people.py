@@ -26,6 +26,8 @@ PAIR_SD = 2.0
 # Now and then an answer differs by a step although the person learnt nothing: the noise that controls measure.
 FALSE_CHANGE = 0.08
 WOBBLE = 0.3
+# How much of a first belief is what an aid beside the target says; the rest is what the person thinks anyway.
+AID_WEIGHT = 0.5
 # Answers to a practice example, which is in no bank, and texts for questions that ask for words.
 EXAMPLE = 50
 REASONS = "It seemed so to me. (This person is simulated.)"
@@ -86,10 +88,17 @@ def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
     return {"value": str(value)}
 
 
+def with_aid(belief: int, aid: str, *, weight: float) -> int:
+    """A belief in percentage points, moved towards what the aid ("7/10") says by this weight, 0 to 1."""
+    right, _slash, asked = aid.partition("/")
+    return round((1 - weight) * belief + weight * 100 * int(right) / int(asked)) if asked else belief
+
+
 class BeliefPerson(SimulatedPerson):
     def __init__(self, *, study: "Study", seed: int, null: bool) -> None:
         self.world = _world(study.pk, study.created_at, null)
         self.person = self.world.truth.person(seed)
+        self.aid_weight = 0.0 if null else AID_WEIGHT
         self._chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self._asked: set[int] = set()
 
@@ -107,6 +116,7 @@ class BeliefPerson(SimulatedPerson):
         if target is None:
             return EXAMPLE
         prior = self.person.prior(target_id=target.external_id, target_task=target.task)
+        prior = with_aid(prior, parts.get("aid", ""), weight=self.aid_weight)
         if target.index in self._asked:  # The item is asked a second time, and nobody remembers their answer exactly.
             prior = self._a_step_off(prior, chance=WOBBLE)
         self._asked.add(target.index)

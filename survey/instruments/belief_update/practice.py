@@ -1,6 +1,8 @@
 """The practice item: the instrument's usual screens with the researcher's example, which is in no bank."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -14,6 +16,7 @@ from .screens import (
     PRIOR,
     Evidence,
     Setting,
+    ShownAid,
     explanation_screen,
     own_answer_screen,
     posterior_screen,
@@ -21,6 +24,8 @@ from .screens import (
 )
 
 TEXTS = ("target", "evidence", "outcome")
+AID = "aid"
+AID_TEXT = re.compile(r"^(\d{1,2}) of (\d{1,2})$")
 OUTCOMES = ("correct", "incorrect")
 
 
@@ -28,8 +33,10 @@ def problems(example: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in TEXTS:
         if not example.get(name):
             yield name, "is missing: the practice item shows it"
-    for name in sorted(set(example) - set(TEXTS)):
-        yield name, f"unknown; the practice item has {', '.join(TEXTS)}"
+    for name in sorted(set(example) - {*TEXTS, AID}):
+        yield name, f"unknown; the practice item has {', '.join(TEXTS)}, and {AID} where the items show an aid"
+    if example.get(AID) and not AID_TEXT.match(example[AID]):
+        yield AID, f'is {example[AID]!r}: write how many similar questions were right, such as "7 of 10"'
     if example.get("outcome") and example["outcome"] not in OUTCOMES:
         yield "outcome", f'is {example["outcome"]!r}: write "correct" or "incorrect"'
 
@@ -37,6 +44,9 @@ def problems(example: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def next_screen(setting: Setting, *, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]) -> Screen | None:
     answers = {answer["screen"]: answer for answer in given}
     target = example["target"]
+    found = AID_TEXT.match(example.get(AID, ""))
+    if found and setting.options.aid != "none":
+        setting = replace(setting, aid=ShownAid(right=int(found[1]), asked=int(found[2])))
     evidence = Evidence(question=example["evidence"], correct=example["outcome"] == "correct")
     if PRIOR not in answers:
         return prior_screen(setting, target=target)

@@ -7,8 +7,9 @@ from survey.contracts.quick_export import QuickAnswer, QuickExport, QuickPlace
 from survey.contracts.tables import ExtraFile
 
 from . import variants
+from .aids import ids_in_words
 from .estimands import THRESHOLDS
-from .export import PAPER_COLUMNS, PAPER_FILE
+from .export import NO_AID, PAPER_COLUMNS, PAPER_FILE
 from .labels import Beliefs
 from .models import Pair
 from .screens import EXPLANATION, OWN_ANSWER, POSTERIOR, PRIOR
@@ -26,6 +27,7 @@ class _Form(NamedTuple):
 
     answer_mode: str
     share: float
+    shows_aid: bool
 
 
 class BeliefQuickExport(QuickExport):
@@ -46,12 +48,16 @@ class BeliefQuickExport(QuickExport):
             *("pk", "evidence__external_id", "target__external_id", "evidence__task__name", "target__task__name"),
             *("evidence__text", "target__text", "outcome"),
             *("answer__language_model__name", "answer__response", "answer__stated"),
+            *("aid__asked", "aid__right", "aid__questions", "aid__similarity"),
         )
         found = {}
-        for key, shown, asked, shown_task, asked_task, *texts, outcome, model, written, stated in rows:
+        for key, shown, asked, shown_task, asked_task, *more in rows:
+            *texts, outcome, model, written, stated, counted, right, ids, similarity = more
+            aid = NO_AID if counted is None else (counted, right, ids_in_words(ids), similarity)
             found[key] = (
                 *(shown, asked, shown_task, asked_task, *map(self._once, texts)),
                 *(None if outcome is None else int(outcome), model, None if model is None else written or stated),
+                aid,
             )
         return found
 
@@ -63,7 +69,8 @@ class BeliefQuickExport(QuickExport):
             self._texts.clear()
         return self._texts.setdefault(text, text)
 
-    def values(self, item: Any, responses: Sequence[Sequence[Any]], place: QuickPlace) -> Sequence[Any]:
+    def values(self, stored: Any, responses: Sequence[Sequence[Any]], place: QuickPlace) -> Sequence[Any]:
+        *item, aid = stored
         prior: Sequence[Any] | None = None
         posterior: Sequence[Any] | None = None
         reasons: Any = None
@@ -80,7 +87,7 @@ class BeliefQuickExport(QuickExport):
                 own = (response[9], None if response[10] is None else int(response[10]), response[11])
         last = posterior or prior
         if last is None:
-            return (*item, *NOTHING_GIVEN, reasons or None, *own, None)
+            return (*item, *NOTHING_GIVEN, reasons or None, *own, None, *NO_AID)
         beliefs = Beliefs(None if prior is None else prior[0], None if posterior is None else posterior[0])
         change = beliefs.change
         size = None if change is None else abs(change)
@@ -96,6 +103,7 @@ class BeliefQuickExport(QuickExport):
             *(NO_ENTRY if posterior is None else (posterior[2] or None, posterior[3], posterior[4])),
             int(variants.is_explained(place.sitting, place.position, seed=place.stage_seed, share=form.share)),
             *(reasons or None, *own, last[5] or None),
+            *(aid if form.shows_aid and prior is not None else NO_AID),
         )
 
     def extra_files(self, answers: Iterable[QuickAnswer]) -> Iterable[ExtraFile]:
@@ -115,5 +123,5 @@ class BeliefQuickExport(QuickExport):
         if key not in self._forms:
             config = self._instrument.study.as_of(place.study_sha256)
             options = self._instrument.options_under(config, place.levels if config.conditions else {})
-            self._forms[key] = _Form(options.answer_mode, options.explanation_share)
+            self._forms[key] = _Form(options.answer_mode, options.explanation_share, options.aid != "none")
         return self._forms[key]

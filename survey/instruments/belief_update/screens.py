@@ -26,11 +26,23 @@ SCRIPTS = ("frontend/number.js",)
 
 
 @dataclass(frozen=True)
+class ShownAid:
+    """How many of the questions most like the target the model was really asked, and answered correctly."""
+
+    right: int
+    asked: int
+
+    def __str__(self) -> str:
+        return f"{self.right}/{self.asked}"
+
+
+@dataclass(frozen=True)
 class Setting:
     """The form in which a person sees an item: the options of their conditions, and what was drawn for them.
 
     `order`: the order of the directions. `explained`: whether reasons are asked for at this item. `name`: what the
-    study calls whoever answers, in the language of the pages; None where it does not say.
+    study calls whoever answers, in the language of the pages; None where it does not say. `aid`: what the aid says
+    beside the target; None where none is shown.
     """
 
     options: BeliefUpdateOptions
@@ -38,6 +50,7 @@ class Setting:
     language: str
     explained: bool = False
     name: AnswererConfig | None = None
+    aid: "ShownAid | None" = None
 
     @property
     def said(self) -> ModuleType:
@@ -56,6 +69,8 @@ class Setting:
             facts = {"answer_mode": self.options.answer_mode, **facts}
             if self.options.answer_mode == "direction":
                 facts["order"] = ",".join(self.order)
+        if self.aid is not None:
+            facts["aid"] = f"{self.options.aid} {self.aid}"
         if self.options.edition > 1:
             facts["edition"] = str(self.options.edition)
         return "; ".join(f"{name}={value}" for name, value in facts.items())
@@ -65,6 +80,7 @@ class Setting:
         return (
             self.options.edition == 1
             and self.options.models == "unsaid"
+            and self.aid is None
             and (screen == PRIOR or (screen == POSTERIOR and self.options.answer_mode == "blank"))
         )
 
@@ -73,6 +89,8 @@ class Setting:
         parts: Parts = {"target": {"kind": "question", "value": target}}
         if self.options.answerer != "model":
             parts["answerer"] = {"kind": "text", "value": self.options.answerer}
+        if self.aid is not None and screen != OWN_ANSWER:
+            parts["aid"] = {"kind": "text", "value": str(self.aid)}
         if not self.is_older(screen):
             parts["variant"] = {"kind": "text", "value": self.variant(screen)}
         return parts
@@ -127,7 +145,7 @@ def prior_screen(setting: Setting, *, target: str) -> Screen:
         scripts=SCRIPTS,
         form=prior_form(edition=setting.options.edition),
         parts=setting.parts(PRIOR, target),
-        words=setting.said.prior_words(setting),
+        words={**setting.said.prior_words(setting), **wording.aid_words(setting)},
     )
 
 
@@ -145,7 +163,7 @@ def posterior_screen(setting: Setting, *, target: str, prior: int, evidence: Evi
             "prior": {"kind": "number", "value": prior},
             **_evidence_parts(evidence),
         },
-        words=setting.said.posterior_words(setting, evidence),
+        words={**setting.said.posterior_words(setting, evidence), **wording.aid_words(setting)},
     )
 
 
@@ -167,7 +185,7 @@ def explanation_screen(
             "posterior": {"kind": "number", "value": posterior},
             **_evidence_parts(evidence),
         },
-        words=setting.said.explanation_words(setting, evidence),
+        words={**setting.said.explanation_words(setting, evidence), **wording.aid_words(setting)},
     )
 
 

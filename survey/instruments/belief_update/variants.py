@@ -11,7 +11,7 @@ from survey.study_file import AnswererConfig
 
 from .forms import DIRECTIONS
 from .options import BeliefUpdateOptions
-from .screens import Setting
+from .screens import Setting, ShownAid
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Sitting
@@ -40,7 +40,15 @@ def of_assignment(
         language=sitting.language,
         explained=is_explained(sitting.public_id.hex, assignment.position, seed=seed, share=options.explanation_share),
         name=name,
+        aid=_aid(assignment, options),
     )
+
+
+def _aid(assignment: "Assignment", options: BeliefUpdateOptions) -> ShownAid | None:
+    if options.aid == "none":
+        return None
+    stored = getattr(assignment.slot.item.pair, "aid", None)
+    return None if stored is None else ShownAid(right=stored.right, asked=stored.asked)
 
 
 def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:

@@ -101,6 +101,18 @@ def evidence_words(setting: "Setting", evidence: "Evidence | None") -> Mapping[s
     return {**words, "answer": _("The answer was:")} if evidence.answer is not None else words
 
 
+def aid_words(setting: "Setting") -> Mapping[str, str]:
+    """What the aid says: of real answers, and of other questions than those on the item's pages."""
+    if setting.aid is None:
+        return {}
+    said = _(
+        "%(the)s was really asked the %(asked)d other questions that are most similar to this one: %(right)d of these "
+        "%(asked)d answers were correct."
+    )
+    facts = {"the": name_of(setting).the, "asked": setting.aid.asked, "right": setting.aid.right}
+    return {"aid": begin(said % facts)}
+
+
 def explanation_title() -> str:
     return _("Why is this your answer now?")
 

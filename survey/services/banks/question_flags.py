@@ -56,8 +56,7 @@ def flag_questions(
         NotFound: the bank lacks one of the questions; nothing is written.
         StateRefused: a stage on this bank has candidates and no plan yet.
     """
-    reason = " ".join(reason.split()) if kind else ""
-    _check(kind, reason)
+    reason = checked_reason(kind, reason)
     wanted = list(dict.fromkeys(external_ids))
     found = {one.external_id: one for one in bank.questions.select_for_update().filter(external_id__in=wanted)}
     if strangers := [one for one in wanted if one not in found]:
@@ -86,7 +85,13 @@ def flag_questions(
     return changed
 
 
-def _check(kind: str, reason: str) -> None:
+def checked_reason(kind: str, reason: str) -> str:
+    """The reason as it is stored with a flag: empty without one.
+
+    Raises:
+        FieldErrors: no such kind, a flag without a reason, or a reason that is too long.
+    """
+    reason = " ".join(reason.split()) if kind else ""
     if kind not in Question.Flag.values:
         raise FieldErrors(
             {"flag": [f"{kind!r} is no flag; there are: {', '.join(filter(None, Question.Flag.values))}"]}
@@ -95,6 +100,7 @@ def _check(kind: str, reason: str) -> None:
         raise FieldErrors({"flag_reason": ["Say why: the reason is kept with the flag."]})
     if len(reason) > LONGEST_REASON:
         raise FieldErrors({"flag_reason": [f"Keep it under {LONGEST_REASON} characters; it has {len(reason)}."]})
+    return reason
 
 
 @dataclass(frozen=True)

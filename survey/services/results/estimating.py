@@ -5,7 +5,7 @@ of each slot the first. Controls and repeats show how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -315,6 +315,77 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         # A rule is about the answers under all levels.
         anytime=() if levels else tuple(_anytime_lines(stages, of_all_waves)),
         waves=_wave_changes(study, stages, of_all_waves),
+    )
+
+
+@dataclass(frozen=True)
+class LevelFigures:
+    """Figures by the levels of one factor. `figures`: by level, then measure. `differences`: by level after the first,
+    then measure, each level minus the first one. `answers` and `people`: by level."""
+
+    factor: str
+    levels: tuple[str, ...]
+    answers: tuple[int, ...]
+    people: tuple[int, ...]
+    figures: tuple[tuple[Figure, ...], ...]
+    differences: tuple[tuple[Figure, ...], ...]
+
+
+def figures_by_level(
+    study: Study,
+    factor: str,
+    measures_of: Callable[[Sequence[Assignment]], Sequence[Measure]],
+    *,
+    condition: Sequence[str] = (),
+) -> LevelFigures:
+    """A report's own measures by the levels of a factor, estimated as `estimate` does, with the differences.
+
+    Args:
+        measures_of: the measures of n complete answers, in the same order whatever the answers are.
+        condition: FACTOR=LEVEL of other factors, any number of times.
+
+    Raises:
+        StateRefused: fewer than two levels have answers that count.
+        HunchError: an unknown factor or condition.
+    """
+    levels = read_condition(study, condition)
+    conditions = {one.factor: one for one in shown_conditions(study)}
+    if factor not in conditions:
+        raise HunchError(f"by: {factor} is not one of {', '.join(conditions) or 'none'}", code="invalid")
+    if factor in levels:
+        raise HunchError(f"condition: {factor} is what is compared; name levels of other factors", code="invalid")
+    instrument = instruments.of_study(study)
+    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
+    read = []
+    with collector_paused():
+        for stage in (one for one in stages if one.wave == 1):
+            stage.study = study
+            rows = read_stage(stage, instrument, levels)
+            found = (_read(rows, role, instrument, (), levels) for role in ESTIMATED)
+            read += [replace(one, estimands=Estimands(measures_of(one.answers))) for one in found if one is not None]
+    parts = [one.divisions[factor] for one in read]
+    known = {str(label) for part in parts for label in part}
+    labels = [label for label in conditions[factor].levels if label in known]
+    if len(labels) < 2:
+        raise StateRefused(f"{study.slug}: fewer than two levels of {factor} have answers that count")
+    return level_figures(factor, labels, read)
+
+
+def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> LevelFigures:
+    """`figures_by_level` of parts that have been read, at least two levels of which have answers."""
+    parts = [one.divisions[factor] for one in read]
+    measures = range(len(read[0].estimands.measures))
+    under = {label: [_under(one, factor, label) for one in read] for label in labels}
+    people = [{int(person) for one in under[label] for person in one.part.cluster} for label in labels]
+    return LevelFigures(
+        factor=factor,
+        levels=tuple(labels),
+        answers=tuple(sum(int((part == label).sum()) for part in parts) for label in labels),
+        people=tuple(map(len, people)),
+        figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
+        differences=tuple(
+            tuple(_effect(read, parts, (labels[0], label), index) for index in measures) for label in labels[1:]
+        ),
     )
 
 

@@ -18,9 +18,9 @@ from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError, Stopped
 from survey import queues
 from survey.contracts.instruments import InstrumentMissing
-from survey.database import forget_broken_connection
+from survey.database import forget_broken_connection, refresh_statistics
 from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
-from survey.models import JobStep, Stage
+from survey.models import Assignment, JobStep, Response, Sitting, Slot, SnapshotAnswer, Stage
 from survey.outages import is_outage
 from survey.services.base import compute, files, leases
 from survey.services.plans.planning import QuestionsChanged, scores_are_outdated
@@ -33,6 +33,7 @@ from .training import evaluate, train_member
 logger = logging.getLogger(__name__)
 
 MEGABYTE = 1024 * 1024
+MANY_ANSWERS = 1000
 
 
 def queue_of(step: JobStep) -> str:
@@ -156,7 +157,12 @@ def _goes_through_all_scores(step: JobStep) -> bool:
 def _freeze(held: Claim) -> None:
     with held.kept_alive(), transaction.atomic():
         held.lock()
-        held.finish(lifecycle.freeze(held.step.stage))
+        facts = lifecycle.freeze(held.step.stage)
+        held.finish(facts)
+    if facts["answers"] >= MANY_ANSWERS:
+        # The next step reads these tables at once, before PostgreSQL looks at them by itself.
+        typed = (one.related_model for one in Response._meta.related_objects if one.one_to_one)
+        refresh_statistics(Sitting, Slot, Assignment, SnapshotAnswer, Response, *typed)
 
 
 def _plan(held: Claim) -> None:

@@ -11,7 +11,15 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from survey.instruments.belief_update.models import Belief, Explanation, Pair, ReasonCode, TargetAnswer
+from survey.instruments.belief_update.models import (
+    Aid,
+    Belief,
+    Explanation,
+    Pair,
+    QuestionVector,
+    ReasonCode,
+    TargetAnswer,
+)
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import (
     Alert,
@@ -195,6 +203,11 @@ def code_reason(w: World, coder: str, code: str) -> None:
     ReasonCode.objects.create(explanation=explanation, coder=coder, code=code)
 
 
+def add_aid(w: World, **values: Any) -> None:
+    given = {"asked": 5, "right": 1, "language_model": "parrot", "similarity": "words", "questions": []}
+    Aid.objects.create(pair=w.a(Pair), **{**given, **values})
+
+
 def two_uploads(w: World) -> None:
     user, now = w.a(StudyMembership).user, timezone.now()
     for _ in range(2):
@@ -369,6 +382,9 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "belief_direction_of_a_posterior": lambda w: change(Belief.objects.filter(kind="prior").first(), direction="same"),
     "belief_entry_known": lambda w: change(w.a(Belief), entered_by="by heart"),
     "belief_first_value_at_most_100": lambda w: change(w.a(Belief), first_value=101),
+    "aid_right_of_asked": lambda w: add_aid(w, asked=5, right=6),
+    "aid_similarity_known": lambda w: add_aid(w, similarity="smell"),
+    "question_vector_not_empty": lambda w: QuestionVector.objects.create(question=w.a(Question), model="m", vector=""),
     "target_answer_not_empty": lambda w: TargetAnswer.objects.create(response=w.a(Response), text="", correct=False),
     "target_answer_confidence_at_most_100": lambda w: TargetAnswer.objects.create(
         response=w.a(Response), text="A", correct=False, confidence=101

@@ -230,7 +230,8 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
     assert f"wrote {out}/answers.csv (12 rows)" in output
     assert f"wrote {out}/belief_changes.csv (3 rows)" in output
     assert sorted(path.name for path in out.iterdir()) == [
-        "agreement.csv", "amendments.csv", "answers.csv", "audit.csv", "belief_changes.csv", "calibration.csv",
+        "agreement.csv", "amendments.csv", "answers.csv", "arm_differences.csv", "arms.csv", "audit.csv",
+        "belief_changes.csv", "calibration.csv",
         "candidates.csv", "checks.csv", "codebook.csv", "codebook.md", "domination.csv", "domination_deployed.csv",
         "forms.csv", "gaps.csv", "leaderboard.csv", "looks.csv", "majorities.csv", "plan.csv", "practice.csv",
         "question_reports.csv", "questions.csv", "reliability.csv", "runs.csv", "sittings.csv", "stages.csv",

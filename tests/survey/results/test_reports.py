@@ -596,7 +596,13 @@ def test_the_reports_of_today_add_what_compares_language_models() -> None:
     made = cast.open_study()
     files_added = {file.name: list(file.rows) for file in reports.export_files(made, {}, ())}
     compared = ["agreement.csv", "calibration.csv", "reliability.csv", "gaps.csv"]
-    assert list(files_added) == [*compared, "domination.csv", "domination_deployed.csv"]
+    assert list(files_added) == [
+        *compared,
+        "arms.csv",
+        "arm_differences.csv",
+        "domination.csv",
+        "domination_deployed.csv",
+    ]
     assert not any(files_added.values())
 
 
@@ -630,7 +636,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
-    theirs = ["live", "alignment", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
+    theirs = ["live", "alignment", "arms", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
     assert names == ["methods", "people", *COMPARING, *theirs]
     assert list(instruments.kind("own_answers")().reports()) == []
 

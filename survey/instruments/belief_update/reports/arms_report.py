@@ -1,0 +1,379 @@
+"""The report `arms`: what a condition changes in how far a language model performs as people expect."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bandit import Estimate
+from survey.contracts.measures import Measure
+from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError, StateRefused
+from survey.models import Assignment, LanguageModel, ModelAnswer, Study
+from survey.services.answers.blinding import HIDDEN, shown_conditions
+from survey.services.results.estimating import LevelFigures, figures_by_level
+from survey.services.results.estimators import Figure, in_words_p
+from survey.services.results.expectations.common import picture
+from survey.services.results.forest_chart import ForestRow, Whisker, forest
+from survey.services.results.reports import CONDITION
+
+from .aligning import models_of, rules_of
+from .alignment import PAPER_ALPHAS, threshold_of
+from .alignment_report import LARGEST_ALPHA, model_names
+from .arms import ACCURACY, CORRECT, PERFORMANCE, ArmAnswers, ArmMeasure, as_measures, measures_of_arms
+from .rows import belief_rows, belief_update_of
+
+NOTHING = "–"
+OF_BELIEF = {"prior": "before the evidence", "posterior": "after the evidence", None: ""}
+WHAT = (
+    Column("llm", "text", "The language model."),
+    Column("factor", "text", "The factor whose levels are compared."),
+)
+FIGURE = (
+    Column("belief", "text", "prior: beliefs before the evidence. posterior: after it. Empty where none is used."),
+    Column("measure", "text", "accuracy, cross_entropy, performance, deployed, or correct (the model on the targets)."),
+    Column("alpha", "number", "Of accuracy and cross_entropy: what a wrong deployment weighs against a missed one."),
+    Column("rule", "text", "Of performance and deployed: threshold, or proportional."),
+    Column("threshold", "share", "The threshold; empty elsewhere."),
+)
+ENDS = (
+    Column("value", "number", "The figure: a share, or nats for cross_entropy."),
+    Column("low", "number", "Lower end of its 95 % interval."),
+    Column("high", "number", "Its upper end."),
+)
+ARMS = (
+    *WHAT,
+    Column("level", "text", "The arm."),
+    *FIGURE,
+    *ENDS,
+    Column("answers", "number", "The arm's answers that count.", whole=True),
+    Column("people", "number", "Who gave them.", whole=True),
+)
+DIFFERENCES = (
+    *WHAT,
+    Column("level", "text", "The arm whose figure stands first in the difference."),
+    Column("less", "text", "The arm whose figure is taken away: the first level of the study file."),
+    *FIGURE,
+    *ENDS,
+    Column("p", "number", "Two-sided p of no difference; empty where nothing varies."),
+)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The figures of one language model by arm."""
+
+    llm: str
+    wanted: Sequence[ArmMeasure]
+    found: LevelFigures
+
+    def lines(self) -> Iterator[tuple[str, ArmMeasure, Figure]]:
+        for level, figures in zip(self.found.levels, self.found.figures, strict=True):
+            yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
+
+    def differences(self) -> Iterator[tuple[str, ArmMeasure, Figure]]:
+        for level, figures in zip(self.found.levels[1:], self.found.differences, strict=True):
+            yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
+
+
+def factors_of(study: Study) -> list[str]:
+    return [one.factor for one in shown_conditions(study)]
+
+
+class ArmsReport(Report):
+    """Alignment and human-deployed performance by the levels of a factor, with differences."""
+
+    arguments = (
+        Argument(
+            "by", "the factor whose levels are compared; the study file's first one by default", choices=factors_of
+        ),
+        Argument("alpha", "a weight of wrong deployments; 19 is a threshold of 95 %", many=True),
+        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
+        Argument("llm", "only this language model", choices=model_names),
+        CONDITION,
+    )
+    exported = {"arms": ARMS, "arm_differences": DIFFERENCES}
+
+    def obstacle(self, study: Study) -> str:
+        if study.is_blind:
+            return f"{study.slug}: conditions are {HIDDEN}"
+        if not study.config.conditions:
+            return f"{study.slug}: has no [[conditions]], so that there are no arms to compare"
+        if not models_of(study):
+            return (
+                f"{study.slug}: no language model has answered questions of {study.bank}; import_answers or "
+                "collect_answers brings answers"
+            )
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        if obstacle := self.obstacle(study):
+            raise StateRefused(obstacle)
+        alphas = given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
+        # A threshold of 1 deploys nothing.
+        rules = rules_of(given.number("threshold", lowest=0, highest=0.999))
+        by = given.one("by") or factors_of(study)[0]
+        wanted = measures_of_arms(alphas, rules)
+        shown = belief_update_of(study).evidence_model
+        asked = models_of(study, given.one("llm"))
+        models = [model for model in asked if not shown or model.name == shown]
+        if not models:
+            raise HunchError(f"llm: {_no_such_model(study, given.one('llm'), shown)}", code="invalid")
+        found = figures_by_level(study, by, _measures(wanted, study, models), condition=given["condition"])
+        compared = [
+            _Compared(model.name, wanted, _part(found, place, len(wanted))) for place, model in enumerate(models)
+        ]
+        left_out = [model.name for model in asked if model not in models]
+        first = compared[0].found
+        return Findings(
+            title=f"Alignment by arm: {study.title}",
+            lines=[
+                f"{_counts(first)}. Figures rest on the beliefs that people stated, and on what the model "
+                "really answered to the targets. In brackets: 95 % intervals between people.",
+                *(sentence for one in compared for sentence in _sentences(one)),
+            ],
+            tables=[_arms_table(compared), _differences_table(compared)],
+            pictures=[made for one in compared if (made := _picture(one))],
+            notes=[*_left_out(left_out, shown), *_notes()],
+            data={
+                "factor": by,
+                "levels": list(first.levels),
+                "arms": _objects(ARMS, _arm_rows(compared)),
+                "arm_differences": _objects(DIFFERENCES, _difference_rows(compared)),
+            },
+        )
+
+
+def _no_such_model(study: Study, wanted: str, shown: str) -> str:
+    if shown:
+        return f"the study shows real outcomes of {shown} alone, so that no figures of {wanted} can be given"
+    return f"no language model called {wanted!r} has answered questions of {study.bank}"
+
+
+def _left_out(names: Sequence[str], shown: str) -> Iterator[str]:
+    if names:
+        yield f"Left out, since the study shows real outcomes of {shown} alone: {', '.join(names)}."
+
+
+def _measures(
+    wanted: Sequence[ArmMeasure], study: Study, models: Sequence[LanguageModel]
+) -> Callable[[Sequence[Assignment]], list[Measure]]:
+    """The figures of each model after the other, as `figures_by_level` asks for them."""
+    answered = [
+        ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question() for model in models
+    ]
+
+    def of(answers: Sequence[Assignment]) -> list[Measure]:
+        rows = belief_rows(answers)
+        found: list[Measure] = []
+        for known in answered:
+            right = np.array([known.get(key, np.nan) for key in rows.evidence.tolist()])
+            correct = np.array([known.get(key, np.nan) for key in rows.target.tolist()])
+            chance = np.where(rows.outcome == 1, right, 1 - right)
+            counts = np.where(np.isfinite(correct), np.nan_to_num(chance), 0.0)
+            given = ArmAnswers(rows.prior / 100, rows.posterior / 100, np.nan_to_num(correct), counts)
+            found += as_measures(wanted, given)
+        return found
+
+    return of
+
+
+def _part(found: LevelFigures, place: int, count: int) -> LevelFigures:
+    """The figures of the model at this place; `count`: how many each model has."""
+    own = slice(place * count, (place + 1) * count)
+    return replace(
+        found,
+        figures=tuple(figures[own] for figures in found.figures),
+        differences=tuple(figures[own] for figures in found.differences),
+    )
+
+
+def _counts(found: LevelFigures) -> str:
+    parts = zip(found.levels, found.answers, found.people, strict=True)
+    return f"{found.factor}: " + "; ".join(f"{level}, {n} answers of {people} people" for level, n, people in parts)
+
+
+def _sentences(one: _Compared) -> Iterator[str]:
+    """What the arms change in the two figures that are asked for first, after the evidence."""
+    first = one.found.levels[0]
+    for level, what, figure in one.differences():
+        if what.when != "posterior" or figure.combined is None or not figure.combined.has_interval:
+            continue
+        is_alignment = what.measure == ACCURACY and what.alpha == 1
+        if is_alignment or (what.measure == PERFORMANCE and what.rule is not None and what.rule.kind == "threshold"):
+            low, high = figure.combined.interval
+            if low > 0 or high < 0:
+                verdict = f"is {'higher' if low > 0 else 'lower'} under {level} than under {first}"
+            else:
+                verdict = f"cannot be told apart between {level} and {first}"
+            yield f"{one.llm}: {what.title} {verdict} ({_with_ends(figure.combined, signed=True)})."
+
+
+def _arm_rows(compared: Sequence[_Compared]) -> list[list[Any]]:
+    rows = []
+    for one in compared:
+        sizes = dict(zip(one.found.levels, zip(one.found.answers, one.found.people, strict=True), strict=True))
+        for level, what, figure in one.lines():
+            rows.append([one.llm, one.found.factor, level, *_what(what), *_ends(figure), *sizes[level]])
+    return rows
+
+
+def _difference_rows(compared: Sequence[_Compared]) -> list[list[Any]]:
+    return [
+        [
+            *(one.llm, one.found.factor, level, one.found.levels[0], *_what(what), *_ends(figure)),
+            None if figure.combined is None else figure.combined.p_two_sided(),
+        ]
+        for one in compared
+        for level, what, figure in one.differences()
+    ]
+
+
+def _what(one: ArmMeasure) -> list[Any]:
+    rule = one.rule
+    threshold = rule.threshold if rule is not None and rule.kind == "threshold" else None
+    return [one.when, one.measure, one.alpha, None if rule is None else rule.kind, threshold]
+
+
+def _ends(figure: Figure) -> list[float | None]:
+    found = figure.combined
+    if found is None:
+        return [None, None, None]
+    return [found.value, *(found.interval if found.has_interval else (None, None))]
+
+
+def _objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _arms_table(compared: Sequence[_Compared]) -> Table:
+    return Table(
+        "arms",
+        "Figures by arm",
+        ARMS,
+        _arm_rows(compared),
+        layouts=[layout for one in compared for layout in _arm_layouts(one)],
+    )
+
+
+def _arm_layouts(one: _Compared) -> Iterator[Layout]:
+    """A table for each belief: measures down, arms across."""
+    for when, of_belief in OF_BELIEF.items():
+        wanted = [place for place, what in enumerate(one.wanted) if what.when == when]
+        yield Layout(
+            ["figure", *one.found.levels],
+            [
+                [
+                    _titled(one.wanted[place]),
+                    *(_cell(figures[place]) for figures in one.found.figures),
+                ]
+                for place in wanted
+            ],
+            title=f"{one.llm}: beliefs {of_belief}" if of_belief else f"{one.llm}: the same in all arms, up to chance",
+        )
+
+
+def _differences_table(compared: Sequence[_Compared]) -> Table:
+    return Table(
+        "arm_differences",
+        "Differences between arms",
+        DIFFERENCES,
+        _difference_rows(compared),
+        note="Each arm less the first one. Levels are drawn at random, so that a difference is an effect of the arm.",
+        layouts=[layout for one in compared for layout in _difference_layouts(one)],
+    )
+
+
+def _difference_layouts(one: _Compared) -> Iterator[Layout]:
+    first = one.found.levels[0]
+    for level in one.found.levels[1:]:
+        rows = [
+            [
+                _titled(what),
+                OF_BELIEF[what.when] or NOTHING,
+                _cell(figure, signed=True),
+                NOTHING if figure.combined is None else in_words_p(figure.combined.p_two_sided()),
+            ]
+            for of, what, figure in one.differences()
+            if of == level
+        ]
+        yield Layout(["figure", "belief", "difference", "p"], rows, title=f"{one.llm}: {level} less {first}")
+
+
+def _titled(one: ArmMeasure) -> str:
+    if one.alpha is None:
+        return one.title
+    return f"{one.title} ({100 * threshold_of(one.alpha)[0]:.1f} %)"
+
+
+def _cell(figure: Figure, *, signed: bool = False) -> str:
+    return NOTHING if figure.combined is None else _with_ends(figure.combined, signed=signed)
+
+
+def _with_ends(found: Estimate, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    text = f"{found.value:{sign}.3f}"
+    if not found.has_interval:
+        return text
+    low, high = found.interval
+    return f"{text} [{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
+def _short(one: ArmMeasure) -> str:
+    """A row of the picture, whose names have little room."""
+    when = {"prior": ", before", "posterior": ", after", None: ""}[one.when]
+    if one.rule is None:
+        return f"alignment, alpha {one.alpha:g}{when}" if one.alpha is not None else "model right"
+    how = f"above {one.rule.threshold:g}" if one.rule.kind == "threshold" else "as believed"
+    return f"right, {how}{when}"
+
+
+def _picture(one: _Compared) -> Picture | None:
+    """The differences, one row each, for shares; nats have another unit."""
+    rows = [
+        ForestRow(
+            _short(what),
+            [
+                Whisker(None) if figure.combined is None else Whisker(figure.combined.value, *(_ends(figure)[1:]))
+                for of, other, figure in one.differences()
+                if other == what
+            ],
+        )
+        for what in one.wanted
+        if what.measure in (ACCURACY, PERFORMANCE, CORRECT)
+    ]
+    if not any(figure.value is not None for row in rows for figure in row.figures):
+        return None
+    title = f"Differences between arms: {one.llm}"
+    return picture(
+        f"arm_differences_{_plain(one.llm)}",
+        title,
+        f"Each arm of {one.found.factor} less {one.found.levels[0]}, before and after the evidence: alignment, how "
+        "often the model is deployed and right, and how often it is right; bars are 95 % intervals between people.",
+        lambda: forest(
+            name=f"arm-differences-{_plain(one.llm)}",
+            title=title,
+            axis=f"difference to {one.found.levels[0]}",
+            series=[f"{level} less {one.found.levels[0]}" for level in one.found.levels[1:]],
+            rows=rows,
+            mark_at=0.0,
+        ),
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower())
+
+
+def _notes() -> list[str]:
+    return [
+        "Alignment is weighted generalized accuracy (1: beliefs are certain and right), cross-entropy its loss (lower "
+        "is better). Deployed and right is human-deployed performance: how often the model is deployed by the belief "
+        "and right there.",
+        "Figures are about this study's questions, and about pairs with the outcome that the model really had. In "
+        "cross-entropy, beliefs of 0 and 100 % count as 0.5 and 99.5 %. Where alpha is large, a few such "
+        "beliefs that are wrong decide it: with few people, its interval in one arm is a little too narrow.",
+    ]
