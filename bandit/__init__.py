@@ -40,7 +40,7 @@ from bandit.leaving import Bounds, GivenItems, LeavingTest, bounds, leaving_test
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
-from bandit.paired import paired_change
+from bandit.paired import Occasions, paired_change, paired_change_difference
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
 from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
@@ -88,6 +88,7 @@ __all__ = [
     "GivenItems",
     "LeavingTest",
     "Majorities",
+    "Occasions",
     "OfflineEstimate",
     "Pairs",
     "Pool",
@@ -149,6 +150,7 @@ __all__ = [
     "naive_mean",
     "pair_from_rank",
     "paired_change",
+    "paired_change_difference",
     "plan_roles",
     "plan_weight",
     "pooled_difference",

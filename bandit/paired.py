@@ -9,12 +9,43 @@ a person has in common on both occasions falls out, as in a paired comparison.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.estimate import ROUNDING, Estimate, EstimateSample, estimate_of
+
+
+@dataclass(frozen=True, eq=False)
+class Occasions:
+    """The answers of people on two occasions, as `paired_change` takes them."""
+
+    first: ArrayLike
+    first_weight: ArrayLike
+    first_person: ArrayLike
+    second: ArrayLike
+    second_weight: ArrayLike
+    second_person: ArrayLike
+    first_per: ArrayLike | None = None
+    second_per: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Linearised:
+    """A change, with the linearised total of each of its people, in their order; and the weights, each with a mean of
+    1 on its occasion."""
+
+    value: float
+    people: NDArray[np.int64]
+    totals: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    scale: float
+
+    @property
+    def variance(self) -> float:
+        return _variance(self.totals)
 
 
 def paired_change(
@@ -46,9 +77,67 @@ def paired_change(
 
     Source: Särndal, Swensson and Wretman (1992), section 5.6, equation 5.6.10, for a difference of two ratios.
     """
+    found = _linearised(
+        Occasions(first, first_weight, first_person, second, second_weight, second_person, first_per, second_per)
+    )
+    if found is None:
+        return None
+    sample = EstimateSample.of(found.weights, n_clusters=found.people.size)
+    freedom = float(max(found.people.size - 1, 1))
+    value = _without_rounding(found.value, found.scale)
+    return estimate_of(sample, value=value, variance=found.variance, degrees_of_freedom=freedom)
+
+
+def paired_change_difference(low: Occasions, high: Occasions) -> Estimate | None:
+    """The change within the people of one group minus that within the people of another: `high` minus `low`.
+
+    The groups may share people, as where each answered some items under either level: then a person's totals of both
+    stand in one term. Groups without a person in common are independent.
+
+    Returns:
+        The difference in the units of the answers. Student's t interval, of people - 1 degrees of freedom where the
+        groups share people, else of Welch's. None where either change is None. The standard error is NaN where a
+        group has one person.
+
+    Raises:
+        DesignError: as `paired_change`.
+
+    Source: as `paired_change`; Welch (1947), Biometrika 34, 28-35, for the degrees of freedom.
+    """
+    one, other = _linearised(low), _linearised(high)
+    if one is None or other is None:
+        return None
+    everybody = np.union1d(one.people, other.people)
+    if everybody.size == one.people.size + other.people.size:
+        variance = one.variance + other.variance
+        parts = [(part.variance, part.people.size - 1) for part in (one, other)]
+        below = sum(part**2 / freedom for part, freedom in parts if freedom > 0)
+        freedom = variance**2 / below if below > 0 else float(max(everybody.size - 2, 1))
+    else:
+        totals = np.zeros(everybody.size)
+        totals[np.searchsorted(everybody, other.people)] += other.totals
+        totals[np.searchsorted(everybody, one.people)] -= one.totals
+        few = min(one.people.size, other.people.size) < 2
+        variance, freedom = math.nan if few else _variance(totals), float(max(everybody.size - 1, 1))
+    sample = EstimateSample.of(np.concatenate([one.weights, other.weights]), n_clusters=everybody.size)
+    value = _without_rounding(other.value - one.value, max(one.scale, other.scale))
+    return estimate_of(sample, value=value, variance=variance, degrees_of_freedom=freedom)
+
+
+def _variance(totals: NDArray[np.float64]) -> float:
+    people = totals.size
+    return float(people / (people - 1) * np.dot(totals, totals)) if people > 1 else math.nan
+
+
+def _without_rounding(value: float, scale: float) -> float:
+    """0 for what is only the rounding of floats."""
+    return 0.0 if abs(value) <= ROUNDING * scale else value
+
+
+def _linearised(given: Occasions) -> _Linearised | None:
     one, other = (
-        _occasion(first, first_weight, first_person, first_per),
-        _occasion(second, second_weight, second_person, second_per),
+        _occasion(given.first, given.first_weight, given.first_person, given.first_per),
+        _occasion(given.second, given.second_weight, given.second_person, given.second_per),
     )
     both = np.intersect1d(one[3], other[3])
     if not both.size:
@@ -66,13 +155,8 @@ def paired_change(
         totals += sign * (above - mean * below) / below.sum()
         means.append(float(mean))
         used.append(weight[inside] / weight[inside].mean())
-    people = both.size
-    variance = float(people / (people - 1) * np.dot(totals, totals)) if people > 1 else math.nan
-    value = means[1] - means[0]
-    if abs(value) <= ROUNDING * max(1.0, *map(abs, means)):
-        value = 0.0  # Only the rounding of floats.
-    sample = EstimateSample.of(np.concatenate(used), n_clusters=people)
-    return estimate_of(sample, value=value, variance=variance, degrees_of_freedom=float(max(people - 1, 1)))
+    scale = max(1.0, *map(abs, means))
+    return _Linearised(means[1] - means[0], both, totals, np.concatenate(used), scale)
 
 
 def _occasion(

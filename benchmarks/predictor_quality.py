@@ -22,10 +22,15 @@ predicts the test pairs, which nothing of this has seen. The figures are those o
 --cost: what one run costs. Each predictor, in a new process without any cache, learns from all rows and predicts new
 pairs of the same texts, --score of them. Processor seconds count all threads of the process and its start.
 
+--models FILE --questions FILE: who answered which question right (llm, question_id, correct) and the questions' texts
+(id, question). Each labelled row then says which share of the models answers its target right, for predictors with the
+setting `columns = ["models"]`. Labelled files that say `prior` serve `columns = ["people"]`.
+
 `bert` fine-tunes a network for every fold and member, which takes an hour on two cores. It runs only if it is named.
 """
 
 import argparse
+import csv
 import json
 import multiprocessing
 import os
@@ -44,13 +49,25 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from predictors.comparison import Contender, cross_validate, nested_cross_validate, train_and_predict
-from predictors.datasets import PairTable, join, read
+from predictors.datasets import PairTable, join, plain_text, read
 from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation import evaluate_with_intervals, parts_by_outcome
 from predictors.splits import Fold, shares_group, split
 from predictors.training import limit_threads
 
 DATA = Path(os.environ.get("HUNCH_STUDY_DATA", ROOT / "../shared/data"))
+
+
+def with_models(table: PairTable, models: Path, questions: Path) -> PairTable:
+    """The rows with the share of language models that answers the target right, NaN where the files do not have it."""
+    verdicts: dict[str, list[float]] = {}
+    with models.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            verdicts.setdefault(row["question_id"], []).append(float(row["correct"]))
+    with questions.open(encoding="utf-8", newline="") as file:
+        ids = {plain_text(row["question"]): row["id"] for row in csv.DictReader(file)}
+    found = [verdicts.get(ids.get(pair.target_text, ""), [np.nan]) for pair in table.pairs]
+    return replace(table, models_right=np.array([np.mean(one) for one in found]))
 
 
 def folds_of(
@@ -171,6 +188,8 @@ def main() -> None:
     parser.add_argument("--without-extra", default="", help="rows that learn from the labelled pairs alone")
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--models", type=Path, help="with --questions: which language model answers which one right")
+    parser.add_argument("--questions", type=Path, help="with --models: ids and texts of questions")
     parser.add_argument("--nested", type=int, metavar="K", help="choose among the rows inside each fold, by K folds")
     parser.add_argument("--cost", action="store_true", help="processor seconds of one run, without figures")
     parser.add_argument("--score", type=int, default=492, help="with --cost: pairs to predict (the paper's test set)")
@@ -180,6 +199,11 @@ def main() -> None:
         print(json.dumps({"benchmark": "predictor_quality", "skipped": f"there is no file {options.labelled}"}))
         return
     table = read(options.labelled)
+    if (options.models is None) != (options.questions is None):
+        parser.error("--models and --questions belong together")
+    if options.models:
+        table = with_models(table, options.models, options.questions)
+        print(f"models are known for {np.isfinite(table.models_right).sum()} of {len(table)} targets")
     extra = read(options.extra) if options.extra else None
     alone = set(filter(None, options.without_extra.split(",")))
     rows = []

@@ -1,6 +1,6 @@
 """Do the intervals of preference studies hold the truth, and what does sampling by information save?
 
-    python benchmarks/preference_laws.py [--studies 2000] [--models 8] [--part laws|saving|judges]
+    python benchmarks/preference_laws.py [--studies 2000] [--models 8] [--part laws|saving|judges|assisted|style]
 
 Simulated studies with known strengths and side bias: five stages of 120 judgements on 100 prompts, uniform and drawn by
 information (epsilon-greedy, 0.2, top quarter). Every study has a seed derived from the figure's name and its number.
@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,24 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bandit import EpsilonGreedy, Uniform
+from bandit import EpsilonGreedy, Uniform, draw
 from survey.instruments.preference.analysis import bradley_terry, judging
+from survey.instruments.preference.analysis.agreement import of_people
 from survey.instruments.preference.analysis.analysing import win_shares
+from survey.instruments.preference.analysis.information import information
 from survey.instruments.preference.analysis.judgements import A, B, Judgements
-from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
+from survey.instruments.preference.analysis.simulation import (
+    PreferenceWorld,
+    StagePlan,
+    joined,
+    population,
+    simulate,
+    spaced,
+)
 
 PROMPTS, STAGES, PEOPLE, ITEMS = 100, 5, 12, 10
 DESIGNS = ("uniform", "information")
+STYLE_SHRINKS = 0.937  # Of a coefficient, where people differ by 0.4 logits a model; a fit to 4,000,000 judgements.
 
 
 def plans(design: str, *, people: int = PEOPLE, items: int = ITEMS) -> list[StagePlan]:
@@ -64,7 +75,7 @@ class Cover:
         }
 
 
-def laws(studies: int, models: int) -> dict[str, Any]:
+def laws(numbers: range, models: int) -> dict[str, Any]:
     """Strengths, side bias and win shares, where nobody differs and where people and prompts do."""
     found: dict[str, Any] = {}
     for kind, differ in (("alike", {}), ("differing", {"person_sd": 0.4, "prompt_sd": 0.4})):
@@ -72,8 +83,9 @@ def laws(studies: int, models: int) -> dict[str, Any]:
         theta, gamma = population(world)
         for design in DESIGNS:
             name = f"laws {kind} {design}"
-            covers = {figure: Cover() for figure in ("theta", "neighbours", "gamma", "win share")}
-            for number in range(studies):
+            pairs = {(0, models - 1): "win share, first and last", (3, 4): "win share, two in the middle"}
+            covers = {figure: Cover() for figure in ("theta", "neighbours", "gamma", *pairs.values())}
+            for number in numbers:
                 judged = simulate(world, plans(design), rng=seed_of(name, number))
                 if not differ and design == "information":  # The model alone is right where nobody differs.
                     alone = bradley_terry.fit(judged.unweighted())
@@ -89,9 +101,9 @@ def laws(studies: int, models: int) -> dict[str, Any]:
                 for one in range(models - 1):
                     covers["neighbours"].add(ranking.difference(one, one + 1), float(theta[one] - theta[one + 1]))
                 covers["gamma"].add(ranking.side, gamma)
-                share = next((one for one in win_shares(judged) if (one.model, one.other) == (0, models - 1)), None)
-                if share is not None and share.n >= 10:
-                    covers["win share"].add(share.share, _win_share(world, 0, models - 1))
+                for share in win_shares(judged):
+                    if share.n >= 10 and (name_of := pairs.get((share.model, share.other))):
+                        covers[name_of].add(share.share, _win_share(world, share.model, share.other))
             found[name] = {figure: cover.line() for figure, cover in covers.items()}
     return found
 
@@ -104,14 +116,14 @@ def _win_share(world: PreferenceWorld, one: int, other: int) -> float:
     return float(np.mean(sides, axis=0) @ weight / weight.sum())
 
 
-def saving(studies: int, models: int) -> dict[str, Any]:
+def saving(numbers: range, models: int) -> dict[str, Any]:
     """What sampling by information buys: the widest standard error of neighbours, and how often the best is found."""
     found: dict[str, Any] = {}
     for span in (1.0, 2.0, 3.0):
         world = PreferenceWorld(theta=spaced(models, span), gamma=0.0, prompts=PROMPTS)
         truth = world.theta[:-1] - world.theta[1:]
         for design in DESIGNS:
-            drawn = [simulate(world, plans(design), rng=seed_of(f"saving {span} {design}", n)) for n in range(studies)]
+            drawn = [simulate(world, plans(design), rng=seed_of(f"saving {span} {design}", n)) for n in numbers]
             for by in ("design weights", "the model alone"):
                 widest, best, off = [], [], []
                 for judged in drawn:
@@ -123,45 +135,139 @@ def saving(studies: int, models: int) -> dict[str, Any]:
                 found[f"span {span:g}, {design}, by {by}"] = {
                     "widest": round(float(np.mean(widest)), 4),
                     "widest_spread": round(float(np.std(off, axis=0).max()), 4),
-                    "monte_carlo": round(float(np.std(widest) / np.sqrt(studies)), 4),
+                    "monte_carlo": round(float(np.std(widest) / np.sqrt(len(numbers))), 4),
                     "best_found": round(float(np.mean(best)), 4),
-                    "best_monte_carlo": round(float(np.std(best) / np.sqrt(studies)), 4),
+                    "best_monte_carlo": round(float(np.std(best) / np.sqrt(len(numbers))), 4),
                 }
     return found
 
 
-def judges(studies: int) -> dict[str, Any]:
-    """Figures of a judge whose rating follows the prompts' own differences with noise, and assisted win rates: two
-    models, 400 prompts, 60 people with 8 items each, two people an item. The truth is that of a very large study."""
-    names = ("pearson", "uncentred", "spearman", "accuracy", "kappa", "log_score")
-    truth_of = _judged(seed_of("judge truth", 0), prompts=60_000, people=12_000)
-    whole = judging.compare(*truth_of)
+def judges(numbers: range) -> dict[str, Any]:
+    """Figures of a judge against people, and of people among each other: two models, 400 prompts, 60 people with 8
+    items each, two people an item. The judge's rating follows the prompts' own differences with noise, in both orders,
+    and leans to the first. Adaptive: prompts that the judge finds close are asked more. The truth is that of a very
+    large study."""
+    names = (
+        "pearson", "uncentred", "spearman", "accuracy", "kappa", "log_score", "ceiling_person", "ceiling_judge",
+        "orders", "side",
+    )  # fmt: skip
+    people, judge, _own = _judged(seed_of("judge truth", 0), prompts=40_000, people=10_000, design="uniform")
+    whole = judging.compare(people, judge)
     if whole is None:
         raise SystemExit("no items")
-    truth = judging.figures(whole, truth_of[1])
-    covers = {name: Cover() for name in names}
-    for number in range(studies):
-        people, judge = _judged(seed_of("judges", number), prompts=400, people=60)
-        one = judging.compare(people, judge)
-        if one is None:
-            continue
-        figures = judging.figures(one, judge)
-        for name in names:
-            covers[name].add(getattr(figures, name), float(getattr(truth, name).value or np.nan))
-    return {name: cover.line() for name, cover in covers.items()}
+    truth = {name: getattr(judging.figures(whole, judge), name).value for name in names}
+    among = of_people(people)
+    truth |= {"kappa of people": among.kappas[0].kappa.value, "alpha of people": among.alpha.value}
+    ratings, place = np.unique(whole.judge, return_inverse=True)
+    expected = np.bincount(place, weights=whole.share) / np.bincount(place)
+    found: dict[str, Any] = {}
+    for design in ("uniform", "adaptive"):
+        covers = {name: Cover() for name in (*truth, "reliability, first part", "reliability, middle part")}
+        for number in numbers:
+            people, judge, _own = _judged(seed_of(f"judges {design}", number), prompts=400, people=60, design=design)
+            one = judging.compare(people, judge)
+            if one is None:
+                continue
+            figures, among = judging.figures(one, judge), of_people(people)
+            for name in names:
+                covers[name].add(getattr(figures, name), float(truth[name] or np.nan))
+            covers["kappa of people"].add(among.kappas[0].kappa, float(truth["kappa of people"] or np.nan))
+            covers["alpha of people"].add(among.alpha, float(truth["alpha of people"] or np.nan))
+            parts = judging.reliability(one)
+            items = np.array_split(np.argsort(one.chance, kind="stable"), len(parts))
+            for name, part in (("first", 0), ("middle", len(parts) // 2)):
+                near = np.abs(ratings[None, :] - one.judge[items[part]][:, None]).argmin(axis=1)
+                share = float(np.average(expected[near], weights=one.weight[items[part]]))
+                found_one = parts[part]
+                covers[f"reliability, {name} part"].add(
+                    bradley_terry.MeasuredFigure(found_one.share, None, found_one.low, found_one.high), share
+                )
+        found[design] = {name: cover.line() for name, cover in covers.items()}
+    return found
 
 
-def _judged(rng: np.random.Generator, *, prompts: int, people: int) -> tuple[Judgements, Judgements]:
+def _judged(
+    rng: np.random.Generator, *, prompts: int, people: int, design: str
+) -> tuple[Judgements, Judgements, np.ndarray]:
     own = rng.normal(0.5, 1.5, prompts)
-    asked = rng.choice(prompts, size=min(prompts, people * 4), replace=False)
-    prompt = np.repeat(asked, 2)
-    n = len(prompt)
-    person = np.concatenate([rng.permutation(people) for _part in range(-(-n // people))])[:n]
+    seen = own + rng.normal(0, 1.5, prompts)
+    orders = [_places(seen + side * 0.4 + rng.normal(0, 0.7, prompts)) for side in (1, -1)]
+    slots = people * 8
+    adaptive = design == "adaptive"
+    drawn = draw(
+        design=EpsilonGreedy(0.3, 0.5) if adaptive else Uniform(),
+        n=slots,
+        scores=-np.abs(orders[0] + orders[1]) + rng.random(prompts) * 0.01 if adaptive else None,
+        n_candidates=prompts,
+        rng=rng,
+        responses_per_item=2,
+    )
+    # The two people of an item are never the same: slots of an item lie side by side.
+    order = np.argsort(drawn.selected, kind="stable")
+    prompt, chance = drawn.selected[order], drawn.inclusion_probability[order]
+    person = np.concatenate([rng.permutation(people // 2) * 2 + half for half in (0, 1) for _time in range(8)])
+    person = person.reshape(2, -1).T.reshape(-1)
     taste = rng.normal(0, 0.5, people)
-    leaning = own[prompt] + taste[person] + rng.logistic(size=n)
-    rating = np.clip(np.round(leaning + 0.5) - 0.5, -3.5, 3.5)
-    verdict = np.clip(np.round(own + rng.normal(0, 1.5, prompts) + 0.5) - 0.5, -3.5, 3.5)
-    return _rows(prompt, person, rating, prompts), _rows(np.arange(prompts), np.arange(prompts), verdict, prompts)
+    rating = _places(own[prompt] + taste[person] + rng.logistic(size=slots))
+    rows = replace(_rows(prompt, person, rating, prompts), probability=chance)
+    every = np.tile(np.arange(prompts), 2)
+    judge = _rows(every, every, np.concatenate(orders), prompts)
+    return rows, replace(judge, first=np.repeat([1, -1], prompts)), own
+
+
+def _places(leaning: np.ndarray) -> np.ndarray:
+    """The nearest place of the scale of eight, towards A."""
+    places: np.ndarray = np.clip(np.round(leaning + 0.5) - 0.5, -3.5, 3.5)
+    return places
+
+
+def style(numbers: range) -> dict[str, Any]:
+    """What a difference of style adds, by four models on 100 prompts, 480 judgements of 40 people in two stages, the
+    second one uniform or by information. People differ by 0.4 logits."""
+    truth, found = 0.5, {}
+    theta = spaced(4, 1.5)
+    pairs = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
+    prompt, a, b = np.repeat(np.arange(100), 6), np.tile(pairs[:, 0], 100), np.tile(pairs[:, 1], 100)
+    for design in DESIGNS:
+        cover = Cover()
+        for number in numbers:
+            rng = seed_of(f"style {design}", number)
+            differ, taste = rng.normal(0, 1, len(a)), rng.normal(0, 0.4, (40, 4))
+            parts, styles = [], []
+            for stage in range(2):
+                scores = None
+                if stage and design == "information":
+                    strengths, spread = bradley_terry.posterior(parts[0].unweighted())
+                    scores = information(strengths, spread, a, b) + rng.random(len(a)) * 1e-9
+                drawn = draw(
+                    design=Uniform() if scores is None else EpsilonGreedy(0.3, 0.5),
+                    n=240,
+                    scores=scores,
+                    n_candidates=len(a),
+                    rng=rng,
+                )
+                chosen, person = drawn.selected, 20 * stage + rng.permutation(240) % 20
+                row = np.arange(240)
+                leaning = theta[a[chosen]] - theta[b[chosen]] + truth * differ[chosen]
+                leaning += taste[person, a[chosen]] - taste[person, b[chosen]]
+                won = rng.random(240) < 1 / (1 + np.exp(-leaning))
+                rows = _rows(prompt[chosen], person, np.where(won, 1.0, -1.0), 100)
+                models = tuple(f"model {place + 1}" for place in range(4))
+                parts.append(
+                    replace(
+                        rows,
+                        models=models,
+                        a=a[chosen][row],
+                        b=b[chosen][row],
+                        probability=drawn.inclusion_probability,
+                    )
+                )
+                styles.append(differ[chosen])
+            ranking = bradley_terry.fit(joined(parts), style=np.concatenate(styles)[:, None])
+            # Where people differ, all coefficients of the population are a little smaller (as in `population`).
+            cover.add(ranking.styled(0), truth * STYLE_SHRINKS)
+        found[design] = {"style": cover.line()}
+    return found
 
 
 def _rows(prompt: np.ndarray, person: np.ndarray, rating: np.ndarray, prompts: int) -> Judgements:
@@ -182,43 +288,67 @@ def _rows(prompt: np.ndarray, person: np.ndarray, rating: np.ndarray, prompts: i
     )
 
 
-def assisted(studies: int) -> dict[str, Any]:
-    """Win rates with the help of a good judge, and of one that is pure noise: 400 prompts, 100 answers."""
+def assisted(numbers: range) -> dict[str, Any]:
+    """Win rates of two models over 400 prompts with the help of a good judge, and of one that is pure noise: 240
+    answers of 60 people, each prompt asked of one or of two. Prompts differ by 1 logit, people by 0.4. The truth is the
+    share that all people would give over these 400 prompts."""
     found: dict[str, Any] = {}
-    world = PreferenceWorld(theta=np.array([0.5, -0.5]), gamma=0.0, prompts=400)
-    chance = 1 / (1 + np.exp(-1.0))
     for kind in ("good", "noise"):
-        alone, helped, saved = Cover(), Cover(), []
-        for number in range(studies):
-            rng = seed_of(f"assisted {kind}", number)
-            judged = simulate(world, [StagePlan(Uniform(), 40, 5)], rng=rng)
-            won = rng.random(400) < chance
-            won[judged.prompt] = judged.win > 0.5
-            keep = rng.random(judged.n) < 0.5
-            people = judged.where(keep)
-            chances = np.where(won, 0.8, 0.3) if kind == "good" else rng.random(400)
-            keys = {prompt * 4 + 1: float(chances[prompt]) for prompt in range(400)}
-            (one,) = judging.assisted(people, keys, universe={(0, 1): chances})
-            # Of people alone the spread of all items counts in full; the judge has judged every item there is.
-            for cover, figure, truth in ((alone, one.people, chance), (helped, one.assisted, float(won.mean()))):
-                low, high = figure.interval
-                cover.add(bradley_terry.MeasuredFigure(figure.value, figure.standard_error, low, high), truth)
-            saved.append(one.saved or 0.0)
-        found[kind] = {"alone": alone.line(), "assisted": helped.line(), "saved": round(float(np.mean(saved)), 1)}
+        for design in ("uniform", "adaptive"):
+            for each in (1, 2):
+                name = f"{kind}, {design}, {each} an item"
+                alone, helped, saved = Cover(), Cover(), []
+                for number in numbers:
+                    people, chances, truth = _asked(seed_of(f"assisted {name}", number), kind, design, each)
+                    keys = {prompt * 4 + 1: float(chance) for prompt, chance in enumerate(chances)}
+                    (one,) = judging.assisted(people, keys, universe={(0, 1): chances})
+                    for cover, figure in ((alone, one.people), (helped, one.assisted)):
+                        low, high = figure.interval
+                        cover.add(bradley_terry.MeasuredFigure(figure.value, figure.standard_error, low, high), truth)
+                    saved.append(one.saved or 0.0)
+                found[name] = {
+                    "alone": alone.line(), "assisted": helped.line(), "saved": round(float(np.mean(saved)), 1)
+                }  # fmt: skip
     return found
+
+
+def _asked(rng: np.random.Generator, kind: str, design: str, each: int) -> tuple[Judgements, np.ndarray, float]:
+    """People's judgements of a part of 400 prompts, the judge's chance of each, and the share over all of them."""
+    prompts, slots, people = 400, 240, 60
+    own = 1 + rng.normal(0, 1, prompts)
+    taste = rng.normal(0, 0.4, people)
+    node, weight = np.polynomial.hermite_e.hermegauss(21)
+    chance = (1 / (1 + np.exp(-(own[:, None] + 0.4 * node)))) @ weight / weight.sum()
+    judge = 1 / (1 + np.exp(-(own + rng.normal(0, 0.7, prompts)))) if kind == "good" else rng.random(prompts)
+    adaptive = design == "adaptive"
+    drawn = draw(
+        design=EpsilonGreedy(0.5, 0.4) if adaptive else Uniform(),
+        n=slots,
+        scores=judge * (1 - judge) if adaptive else None,
+        n_candidates=prompts,
+        rng=rng,
+        responses_per_item=each,
+    )
+    prompt, person = drawn.selected, rng.permutation(slots) % people
+    won = rng.random(slots) < 1 / (1 + np.exp(-(own[prompt] + taste[person])))
+    rows = _rows(prompt, person, np.where(won, 1.0, -1.0), prompts)
+    return replace(rows, probability=drawn.inclusion_probability), judge, float(chance.mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first study, for a run in parts")
     parser.add_argument("--models", type=int, default=8)
-    parser.add_argument("--part", choices=("laws", "saving", "judges", "assisted"))
+    parser.add_argument("--part", choices=("laws", "saving", "judges", "assisted", "style"))
     given = parser.parse_args()
+    numbers = range(given.first, given.first + given.studies)
     parts = {
-        "laws": lambda: laws(given.studies, given.models),
-        "saving": lambda: saving(given.studies, given.models),
-        "judges": lambda: judges(given.studies),
-        "assisted": lambda: assisted(given.studies),
+        "laws": lambda: laws(numbers, given.models),
+        "saving": lambda: saving(numbers, given.models),
+        "judges": lambda: judges(numbers),
+        "assisted": lambda: assisted(numbers),
+        "style": lambda: style(numbers),
     }
     for name in [given.part] if given.part else list(parts):
         started = time.process_time()

@@ -5,7 +5,7 @@ What table 1, tables 3 and 4 and figure 3 (right) of the paper show, with interv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
@@ -30,8 +30,10 @@ from predictors.evaluation import (
 from predictors.evaluation.curves import Calibration, GroupAreas, RankPoint
 from predictors.evaluation.intervals import Difference, PartMetricsWithIntervals
 from predictors.evaluation.metrics import CountLikelihood, Metric
+from predictors.hardness import IN_FILES
 from predictors.pairs import Progress
 from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
+from predictors.training import columns_of
 
 if TYPE_CHECKING:
     from predictors.majority import MajorityCalibrator
@@ -76,9 +78,55 @@ class Contender:
     predictor: str
     params: Mapping[str, Any]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What it reads beside the texts: such rows are a table of their own."""
+        return columns_of(self.predictor, self.params)
+
     def with_params(self, **params: Any) -> Contender:
         """The same with further settings; those that are there already stay."""
         return replace(self, params={**params, **self.params})
+
+
+def with_columns(rows: Sequence[Contender], columns: Sequence[str]) -> list[Contender]:
+    """The rows, then each row that can read columns once more with each of them, and with all of them together.
+
+    `same_task` is a regression on two numbers, and so is its row with columns. Rows that name columns themselves stay
+    as they are.
+
+    Raises:
+        PredictorError: no row can read columns.
+    """
+    wanted = [(one,) for one in columns] + ([tuple(columns)] if len(columns) > 1 else [])
+    more: list[Contender] = []
+    for row in rows:
+        able = row
+        if row.predictor == "same_task":
+            able = Contender(row.name, "logistic", {"numbers": ("previous_correct", "same_task")})
+        if "columns" in registry.default_params(able.predictor) and not row.columns:
+            more += [replace(able.with_params(columns=each), name="_".join([row.name, *each])) for each in wanted]
+    if not more:
+        able_names = [name for name in registry.names() if "columns" in registry.default_params(name)]
+        raise PredictorError(
+            f"columns: none of the predictors reads columns; add one of {', '.join(able_names)} or same_task."
+        )
+    taken = {row.name for row in rows}
+    return [*rows, *(row for row in more if row.name not in taken)]
+
+
+def require_columns(rows: Sequence[Contender], table: PairTable) -> None:
+    """Refuse columns that no row of the table has.
+
+    Raises:
+        PredictorError: says which column a file needs.
+    """
+    for name in dict.fromkeys(name for row in rows for name in row.columns):
+        values = table.columns([name]).get(name)
+        if values is None or not np.isfinite(values).any():
+            raise PredictorError(
+                f"{table.source}: no row says {IN_FILES[name]}, which the column {name} is read from; add it, or leave "
+                f"{name} out."
+            )
 
 
 # The rows of the paper's table 1, in its order.
@@ -264,6 +312,7 @@ def compare(
     train: PairTable | None,
     seed: int,
     samples: int = 1000,
+    apart: Collection[str] = (),
 ) -> PredictorComparison:
     """Measure predictors on the same rows and the same resamples.
 
@@ -273,6 +322,7 @@ def compare(
     Args:
         train: the training rows, for `question_disjoint`; None leaves that out.
         seed: of the resamples.
+        apart: predictors that are no reference unless there are no others: those with columns beside the texts.
 
     Raises:
         ValueError: there are no predictions.
@@ -297,7 +347,8 @@ def compare(
 
     everything = np.ones(len(test), dtype=bool)
     metrics = measured(test, everything)
-    reference = "bert" if "bert" in columns else max(columns, key=lambda name: metrics[name]["auc"]["overall"] or 0.0)
+    eligible = [name for name in columns if name not in apart] or list(columns)
+    reference = "bert" if "bert" in eligible else max(eligible, key=lambda name: metrics[name]["auc"]["overall"] or 0.0)
     fresh = everything & False if train is None else ~shares_question(test.pairs, train.pairs)
     found = PredictorComparison(
         n=len(test),

@@ -3,7 +3,10 @@
 Two kinds of file are known by their columns:
 
 - `q1, q2, source1, source2, previous_correct, belief_change`: a row is an answer, a majority label, or a fraction of
-  answers. Optional columns are `weight` (0 or more), `responses` (how many answers the label sums up) and `respondent`.
+  answers. Optional columns are `weight` (0 or more), `responses` (how many answers the label sums up), `respondent`,
+  `prior` (the chance of a right answer to q2 that was stated before the evidence, 0 to 100; a mean where a row sums up
+  several answers) and `models_right` (the share of language models that answer q2 right, 0 to 1). Cells of the last two
+  may be empty: not known.
 - `q1, q2, source1, source2, pred_if_correct, pred_if_incorrect`: a pair with a model's two predictions, read as two
   rows with soft labels, one for each outcome.
 
@@ -25,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.errors import PredictorError
+from predictors.hardness import IN_FILES, MODELS, PEOPLE
 from predictors.pairs import Pair, Progress
 from predictors.registry import Estimator
 
@@ -35,6 +39,8 @@ SOFT_COLUMNS = (*TEXT_COLUMNS, "pred_if_correct", "pred_if_incorrect")
 _MARKUP = re.compile(r"</?b>|<br>")
 _YES_NO = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0}
 _ARRAYS = ("labels", "weights", "responses", "majority", "counted")
+_COLUMNS = {PEOPLE: "priors", MODELS: "models_right"}
+_BESIDE = {IN_FILES[column]: name for column, name in _COLUMNS.items()}
 _PROBLEMS_SHOWN = 10
 # Files write shares with two decimals or more.
 _ROUNDING = 0.005
@@ -55,6 +61,9 @@ class PairTable:
         pair_ids: int64 (n,), equal for rows that show the same evidence, outcome and target.
         questions: n times both questions as the file has them, markup and all.
         source: the files' names.
+        priors: float64 (n,) in [0, 1], NaN where none is known: the stated chance of a right answer to the target,
+            before the evidence. None where no row has one.
+        models_right: the same of the share of language models that answer the target right.
     """
 
     pairs: list[Pair]
@@ -67,6 +76,8 @@ class PairTable:
     pair_ids: NDArray[np.int64]
     questions: list[tuple[str, str]]
     source: str
+    priors: NDArray[np.float64] | None = None
+    models_right: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -81,6 +92,11 @@ class PairTable:
         """Whether some label is known to sum up answers."""
         return bool((self.majority | self.counted).any())
 
+    def columns(self, names: Iterable[str]) -> dict[str, NDArray[np.float64]]:
+        """The named columns of how hard targets are, (n,) each, as far as the rows have them."""
+        found = {name: getattr(self, _COLUMNS[name]) for name in names}
+        return {name: column for name, column in found.items() if column is not None}
+
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> PairTable:
         """The given rows, by index or by mask."""
         chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -92,6 +108,8 @@ class PairTable:
             pair_ids=self.pair_ids[chosen],
             questions=[self.questions[index] for index in indices],
             **{name: getattr(self, name)[chosen] for name in _ARRAYS},
+            priors=None if self.priors is None else self.priors[chosen],
+            models_right=None if self.models_right is None else self.models_right[chosen],
         )
 
     def require_both_classes(self) -> None:
@@ -112,17 +130,20 @@ def fit_on(estimator: Estimator, table: PairTable, progress: Progress | None = N
     """Fit an estimator on a table's rows; returns it.
 
     An estimator with `uses_responses` is given how many answers each label sums up, where that is known. To any other
-    a share of k answers counts as k single answers.
+    a share of k answers counts as k single answers. An estimator whose settings name columns is given those.
 
     Raises:
         PredictorError: the rows cannot be learnt from. Stopped: `progress` returned False.
     """
+    learner: Any = estimator
+    named = getattr(estimator, "columns", ())
+    given: dict[str, Any] = {"columns": table.columns(named)} if named else {}
     if getattr(estimator, "uses_responses", False):
-        responses = table.responses if table.says_responses else None
-        learner: Any = estimator
-        return learner.fit(table.pairs, table.labels, table.weights, progress, responses=responses)
-    weights = table.weights * np.where(table.counted, table.responses, 1)
-    return estimator.fit(table.pairs, table.labels, weights, progress)
+        weights, given["responses"] = table.weights, table.responses if table.says_responses else None
+    else:
+        weights = table.weights * np.where(table.counted, table.responses, 1)
+    fitted: Estimator = learner.fit(table.pairs, table.labels, weights, progress, **given)
+    return fitted
 
 
 def predict_on(
@@ -133,13 +154,21 @@ def predict_on(
     With `majorities`, rows whose label is a majority get the probability of that majority, from an estimator that has
     `predict_majority(pairs, responses)`. Ask for it only where the estimator was given what its labels sum up.
     """
-    found = estimator.predict_proba(table.pairs, progress)[:, 1]
+    teller: Any = estimator
+    found: NDArray[np.float64] = teller.predict_proba(table.pairs, progress, **given_to_predict(estimator, table))[:, 1]
     if majorities and table.majority.any() and predicts_majorities(estimator):
         several = table.take(table.majority)
-        teller: Any = estimator
         found = found.copy()
-        found[table.majority] = teller.predict_majority(several.pairs, several.responses)
+        found[table.majority] = teller.predict_majority(
+            several.pairs, several.responses, **given_to_predict(estimator, several)
+        )
     return found
+
+
+def given_to_predict(estimator: Estimator, table: PairTable) -> dict[str, Any]:
+    """The columns that an estimator needs to predict, as keyword arguments; never what people stated of the rows."""
+    named = getattr(estimator, "columns", ())
+    return {"columns": table.columns(name for name in named if name != PEOPLE)} if named else {}
 
 
 def predicts_majorities(estimator: Estimator) -> bool:
@@ -191,7 +220,16 @@ def join(tables: Sequence[PairTable]) -> PairTable:
         questions=[both for table in tables for both in table.questions],
         source=", ".join(table.source for table in tables),
         **{name: np.concatenate([getattr(table, name) for table in tables]) for name in _ARRAYS},
+        priors=_joined([(table.priors, len(table)) for table in tables]),
+        models_right=_joined([(table.models_right, len(table)) for table in tables]),
     )
+
+
+def _joined(parts: Sequence[tuple[NDArray[np.float64] | None, int]]) -> NDArray[np.float64] | None:
+    """Columns one after the other, NaN for the rows of a table that lacks it; None where all lack it."""
+    if all(column is None for column, _n in parts):
+        return None
+    return np.concatenate([np.full(n, np.nan) if column is None else column for column, n in parts])
 
 
 class _Rows:
@@ -208,6 +246,7 @@ class _Rows:
         self.questions: list[tuple[str, str]] = []
         self.states_responses = False
         self.states_respondents = False
+        self.beside: dict[str, list[float]] = {}
 
     def problem(self, line: int, column: str, text: str) -> None:
         self.problems.append(f"{self.file}:{line}: {column}: {text}")
@@ -231,6 +270,16 @@ class _Rows:
             self.problem(line, column, f"{cells[column][:40]!r} is not {meaning}.")
             return 0.0
         return value
+
+    def fraction(self, line: int, cells: dict[str, str], column: str) -> float:
+        """A fraction of what stands beside the texts; NaN where the cell is empty."""
+        if not cells[column].strip():
+            return float("nan")
+        if column == "prior":
+            return (
+                self.number(line, cells, column, "a number between 0 and 100, or empty", lambda v: 0 <= v <= 100) / 100
+            )
+        return self.number(line, cells, column, "a number between 0 and 1, or empty", lambda v: 0 <= v <= 1)
 
     def refuse_problems(self) -> None:
         if not self.problems and not self.pairs:
@@ -258,13 +307,20 @@ class _Rows:
             pair_ids=_pair_ids(self.pairs),
             questions=self.questions,
             source=self.file,
+            priors=self.column("priors"),
+            models_right=self.column("models_right"),
         )
+
+    def column(self, name: str) -> NDArray[np.float64] | None:
+        """What the rows say beside the texts; None where the file has no such column."""
+        return np.array(self.beside[name], dtype=np.float64) if name in self.beside else None
 
 
 def _labelled(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[str, str]]]) -> _Rows:
     rows = _Rows(file)
     rows.states_responses = "responses" in header
     rows.states_respondents = "respondent" in header
+    rows.beside = {name: [] for column, name in _BESIDE.items() if column in header}
     for line, cells in lines:
         texts = rows.texts(line, cells)
         outcome = _YES_NO.get(cells["previous_correct"].strip().lower())
@@ -289,6 +345,9 @@ def _labelled(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[
             label = share
         if rows.states_respondents and not cells["respondent"].strip():
             rows.problem(line, "respondent", "is empty; name one in every row, or leave the column out.")
+        for column, name in _BESIDE.items():
+            if name in rows.beside:
+                rows.beside[name].append(rows.fraction(line, cells, column))
         rows.pairs.append(Pair(*texts, outcome or 0))
         rows.labels.append(label)
         rows.weights.append(weight)

@@ -52,14 +52,14 @@ DECLARATIONS: dict[str, Declaration] = {
         settings.NoSettings,
         "features",
         heavy=False,
-        fixed={"numbers": ("previous_correct",)},
+        fixed={"numbers": ("previous_correct",), "columns": ()},
     ),
     "same_task": Declaration(
         f"{_MODULES}.logistic.LogisticPredictor",
         settings.NoSettings,
         "features",
         heavy=False,
-        fixed={"numbers": ("previous_correct", "same_task")},
+        fixed={"numbers": ("previous_correct", "same_task"), "columns": ()},
     ),
     "logistic": Declaration(
         f"{_MODULES}.logistic.LogisticPredictor", settings.LogisticSettings, "features", heavy=False

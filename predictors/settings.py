@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from predictors.errors import PredictorError
+from predictors.hardness import checked_columns
 
 BUNDLED_CHECKPOINT = "bundled:minilm-l6"
 
@@ -42,6 +43,7 @@ def _of_llm(name: str) -> str:
     return name
 
 
+Columns = Annotated[tuple[Text, ...], AfterValidator(checked_columns)]
 Variable = Annotated[str, AfterValidator(_of_llm)]
 
 
@@ -102,13 +104,30 @@ class NoSettings(Settings):
 
 
 @dataclass(frozen=True)
-class LogisticSettings(Settings):
+class ColumnSettings(Settings):
+    """A predictor that may read columns beside its rows: `columns`, a list or a text that joins them with +."""
+
+    def __post_init__(self) -> None:
+        named: Any = getattr(self, "columns", ())
+        if isinstance(named, str):
+            named = re.split(r"[+,\s]+", named.strip())
+        if isinstance(named, list):  # As files have them.
+            named = tuple(named)
+        object.__setattr__(self, "columns", named)
+        super().__post_init__()
+        object.__setattr__(self, "columns", checked_columns(named))
+
+
+@dataclass(frozen=True)
+class LogisticSettings(ColumnSettings):
     """Logistic regression without a penalty, as in the paper (section 4).
 
     numbers: the names of the numbers that it reads; empty means all that the training rows have.
+    columns: `people`, `models`: how hard the target is for them, beside the numbers (`predictors.hardness`); of pairs.
     """
 
     numbers: Annotated[tuple[Text, ...], AfterValidator(_each_once)] = ()
+    columns: Columns = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.numbers, list):  # As files have them.
@@ -263,13 +282,15 @@ class LlmPromptSettings(Settings):
 
 
 @dataclass(frozen=True)
-class HybridSettings(Settings):
+class HybridSettings(ColumnSettings):
     """A frozen cross-encoder's view of pairs, distilled soft labels, people's labels on top; all tuned inside `fit`.
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id.
     landmarks: training rows that pairs are compared with, at most; more rows than that are learnt from all the same.
     concentration: how closely the share of people who change follows the prediction, where the answers do not show it:
         a share is Beta(p c, (1 - p) c).
+    columns: `people`, `models`: how hard the target is for them, beside the texts (`predictors.hardness`). Empty: texts
+        alone, as in the paper.
     max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
     token_budget: tokens in one forward pass when scoring. None means 2,048 on a processor and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
@@ -279,6 +300,7 @@ class HybridSettings(Settings):
     checkpoint: Text = BUNDLED_CHECKPOINT
     landmarks: AtLeast1 = 1024
     concentration: Positive = 5.0
+    columns: Columns = ()
     max_length: Tokens = 512
     token_budget: AtLeast1 | None = None
     bfloat16: Auto = "auto"

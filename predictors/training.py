@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from predictors import artifacts, registry
 from predictors.errors import PredictorError
 from predictors.features import Row
+from predictors.hardness import Given
 from predictors.pairs import Progress, report
 
 DEFAULT_BLOCK = 8192
@@ -65,6 +66,11 @@ def members_of(name: str, params: dict[str, Any] | None = None) -> int:
     return int(getattr(registry.settings_of(name, params or {}), "members", 1))
 
 
+def columns_of(name: str, params: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """The columns beside its rows that the predictor `name` reads with these settings (`predictors.hardness`)."""
+    return tuple(getattr(registry.settings_of(name, dict(params or {})), "columns", ()))
+
+
 def train_member(
     name: str,
     params: dict[str, Any],
@@ -75,11 +81,12 @@ def train_member(
     sample_weight: Sequence[float] | None,
     folder: Path | str,
     progress: Progress | None = None,
+    columns: Given | None = None,
 ) -> TrainedMember:
     """Train member number `member` (from 0) of a predictor and save it into `folder`, which must be missing or empty.
 
     The n rows (`Pair` or `Features`, one kind), labels and weights are as in the estimators' `fit`. Members of one
-    ensemble share `seed`.
+    ensemble share `seed`. columns: by name, (n,), for settings that name columns (`predictors.hardness`).
 
     Raises:
         PredictorError: unknown predictor, setting or member, unusable data, or features for a predictor that
@@ -93,7 +100,8 @@ def train_member(
     estimator: Any = registry.create(name, params, seed)
     if hasattr(estimator, "member"):
         estimator = estimator.member(member)
-    estimator.fit(rows, labels, sample_weight, progress)
+    beside = {"columns": columns} if getattr(estimator, "columns", ()) else {}
+    estimator.fit(rows, labels, sample_weight, progress, **beside)
     digest = artifacts.save(estimator, folder)
     return TrainedMember(
         digest=digest,
@@ -109,12 +117,14 @@ def score(
     rows: Iterable[Row],
     progress: Progress | None = None,
     block: int = DEFAULT_BLOCK,
+    columns: Given | None = None,
 ) -> NDArray[np.float32]:
     """Probability of label 1 of every row, float32 (n,), averaged over the saved members in `folders`.
 
     `rows` may be a generator: `block` of them are held at a time, sorted by length inside the block. They are of the
     kind, and have the names, that the members were trained on. Loaded members are kept for the next call in this
-    process. `progress` counts rows; its total is 0 where `rows` has no length.
+    process. `progress` counts rows; its total is 0 where `rows` has no length. columns: what predictors read beside the
+    rows, (n,) each, where their settings name any.
 
     Raises:
         PredictorError: no folders, block below 1, or rows that the members cannot read.
@@ -132,7 +142,8 @@ def score(
     for part in _blocks(rows, block):
         if done + len(part) > len(scores):
             scores = np.concatenate([scores, np.empty(max(len(scores), block), dtype=np.float32)])
-        scores[done : done + len(part)] = _scored(ensemble, part, progress, done, total)
+        beside = {name: np.asarray(column)[done : done + len(part)] for name, column in (columns or {}).items()}
+        scores[done : done + len(part)] = _scored(ensemble, part, progress, done, total, beside)
         done += len(part)
         report(progress, done, total, f"scored {done} rows")
     return scores[:done]
@@ -144,20 +155,27 @@ def forget_predictors() -> None:
 
 
 def _scored(
-    ensemble: Sequence[registry.Estimator], part: list[Row], progress: Progress | None, before: int, total: int
+    ensemble: Sequence[registry.Estimator],
+    part: list[Row],
+    progress: Progress | None,
+    before: int,
+    total: int,
+    beside: Given,
 ) -> NDArray[np.float64]:
     """Mean probability of label 1 over the estimators. Progress inside a block is reported as a share of its rows."""
     calls = len(ensemble)
 
-    columns = []
+    found = []
     for index, estimator in enumerate(ensemble):
 
         def inside(done: int, of: int, text: str, index: int = index) -> None:
             share = (index + done / max(of, 1)) / calls
             report(progress, before + int(share * len(part)), total, text)
 
-        columns.append(estimator.predict_proba(part, inside)[:, 1])
-    return np.mean(np.stack(columns), axis=0)
+        predictor: Any = estimator
+        given = {"columns": beside} if getattr(estimator, "columns", ()) else {}
+        found.append(predictor.predict_proba(part, inside, **given)[:, 1])
+    return np.mean(np.stack(found), axis=0)
 
 
 def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:

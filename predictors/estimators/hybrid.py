@@ -8,7 +8,8 @@
 3. A Bayesian logistic regression learns the labels of people from that logit, the outcome, whether both questions are
    of one task, their similarity, and a smooth correction whose size the data decide. It is what calibrates: a teacher's
    probabilities may be squeezed together or answer another question, such as one person's change instead of the
-   majority's.
+   majority's. Where the settings name columns, it also learns from how hard the target is for people or models
+   (`predictors.hardness`).
 
 All tuning happens inside `fit`.
 """
@@ -29,11 +30,13 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 from tokenizers import Tokenizer
 
+from predictors.errors import PredictorError
 from predictors.estimators.base import SettingsEstimator, both_classes, write_json
 from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Numbers, Ridge, View
 from predictors.estimators.hybrid_states import StateReader, States, cosines
 from predictors.evaluation import negative_log_likelihood
 from predictors.features import TrainingData
+from predictors.hardness import Given, Hardness
 from predictors.majority import (
     are_averages,
     as_responses,
@@ -63,7 +66,7 @@ _LEAST_LABEL = 1e-3
 _PAIRS_AT_ONCE = 2048
 _FOLDS = 5
 # Deviations of the priors, in logits: of the base rate where nothing is known of it and where a teacher's logit is
-# corrected; of outcome, same task and standardised similarity; of the teacher's standardised logit beyond its scale.
+# corrected; of outcome, same task and standardised numbers; of the teacher's standardised logit beyond its scale.
 _FREE_BASE, _TAUGHT_BASE, _EFFECT, _TAUGHT_SLOPE = 3.0, 1.5, 1.0, 2.0
 
 
@@ -94,23 +97,29 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         sample_weight: Any = None,
         progress: Progress | None = None,
         responses: Any = None,
+        columns: Given | None = None,
     ) -> Self:
         """Learn from n pairs with n labels (0, 1 or fractions), n weights and n counts of answers.
 
         A row is a teacher's where its label is neither 0 nor 1, sums up no answers by `responses`, and the
         fractions are not those of few answers (8 of 13). A share of k answers counts as k rows, a majority as one.
-        `progress` counts the distinct pairs and texts to be read.
+        `progress` counts the distinct pairs and texts to be read. columns: those that the settings name, (n,) each.
 
         Raises:
-            PredictorError: unusable data or settings. CheckpointError: no checkpoint. Stopped: progress said so.
+            PredictorError: unusable data or settings, or a column that is not given. CheckpointError: no checkpoint.
+            Stopped: progress said so.
         """
         settings: HybridSettings = self.settings()
         data = self.training_data(rows, labels, sample_weight)
+        weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         given = np.ones(len(data.rows), dtype=np.int64)
         if responses is not None:
-            counts = as_responses(responses, len(rows))
-            weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-            given = counts[weights > 0]
+            given = as_responses(responses, len(rows))[weights > 0]
+        self.hardness_: Hardness | None = None
+        beside: Numbers | None = None
+        if settings.columns:
+            counting = {name: np.asarray(column)[weights > 0] for name, column in (columns or {}).items()}
+            self.hardness_, beside = Hardness.learn(settings.columns, data.rows, data.weights * given, counting)
         rng = np.random.default_rng(self.random_state)
         device = device_of(settings.device)
         reader = StateReader.from_checkpoint(
@@ -124,9 +133,14 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         self.text_centre_: States | None = alone.mean(axis=0)
         similarity = cosines(distinct, dict(zip(texts, alone - self.text_centre_, strict=True)))
         self.similarity_ = np.array([similarity.mean(), similarity.std() or 1.0])
-        view = _view(distinct, read[: len(distinct)], similarity)
+        if beside is not None:
+            first = {pair: row for row, pair in reversed(list(enumerate(data.rows)))}
+            beside = beside[[first[pair] for pair in distinct]]
+        view = _view(distinct, read[: len(distinct)], similarity, beside)
         likeness = Likeness.learn(view, rng)
         taught, answered = _by_source(data, given, distinct)
+        if answered is None and settings.columns:
+            raise PredictorError("columns: every row is a teacher's; columns are learnt from answers of people.")
         self.ridge_: Ridge | None = None
         self.logistic_: Logistic | None = None
         self.spread_ = np.array([0.0, 1.0])
@@ -148,11 +162,17 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         report(progress, len(read), len(read), f"fitted on {len(data.rows)} rows, loss {self.loss_:.3f}")
         return self
 
-    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
-        """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts pairs."""
+    def predict_proba(
+        self, rows: Sequence[Any], progress: Progress | None = None, columns: Given | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities of shape (n, 2): belief kept, belief changed. `progress` counts pairs.
+
+        columns: `models`, (n,), where the settings name it. What people stated is never read here.
+        """
         check_is_fitted(self)
         pairs: list[Pair] = self.checked_rows(rows)
         changed = np.empty(len(pairs))
+        beside = None if self.hardness_ is None else self.hardness_.numbers(pairs, columns)
         alone = self._texts_alone(pairs, progress)
         for first in range(0, len(pairs), _PAIRS_AT_ONCE):
             block = pairs[first : first + _PAIRS_AT_ONCE]
@@ -161,7 +181,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
                 report(progress, first + done, len(pairs), f"scored {first + done} of {len(pairs)} pairs")
 
             states = self.reader_.read(block, self.token_budget, inside)
-            changed[first : first + len(block)] = self._changed(_view(block, states, cosines(block, alone)))
+            mine = None if beside is None else beside[first : first + len(block)]
+            changed[first : first + len(block)] = self._changed(_view(block, states, cosines(block, alone), mine))
         return both_classes(changed)
 
     def _texts_alone(self, pairs: Sequence[Pair], progress: Progress | None) -> dict[str, States]:
@@ -182,13 +203,15 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         return found
 
     def predict_majority(
-        self, pairs: list[Pair], responses: Any, progress: Progress | None = None
+        self, pairs: list[Pair], responses: Any, progress: Progress | None = None, columns: Given | None = None
     ) -> NDArray[np.float64]:
-        """P(more than half of `responses` people change), (n,); `responses` is one count or one a pair.
+        """P(more than half of `responses` people change), (n,); `responses` is one count or one a pair. `columns` as in
+        `predict_proba`.
 
         For a predictor that was fitted on single answers, on shares, or on majorities with their counts.
         """
-        return majority_probability(self.predict_proba(pairs, progress)[:, 1], responses, self.concentration_)
+        found = self.predict_proba(pairs, progress, columns)[:, 1]
+        return majority_probability(found, responses, self.concentration_)
 
     def save_files(self, folder: Path) -> None:
         """Write encoder, tokenizer and both learners into `folder`: all that `load_files` needs."""
@@ -208,6 +231,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         if self.logistic_ is not None:
             arrays |= {f"logistic.{key}": value for key, value in self.logistic_.arrays().items()}
         state |= {"max_length": reader.tokenizer.max_length, "frozen_layers": reader.encoder.frozen_layers}
+        if self.hardness_ is not None:
+            state |= {"hardness": self.hardness_.state()}
         write_json(folder / CONFIG_FILE, reader.encoder.config)
         write_json(folder / STATE_FILE, state)
         reader.tokenizer.tokenizer.save(str(folder / TOKENIZER_FILE))
@@ -234,6 +259,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         likeness = Likeness(arrays["likeness.centre"], arrays["likeness.scale"], scale)
         ridge, logistic = _under(arrays, "ridge."), _under(arrays, "logistic.")
         hybrid.likeness_ = likeness
+        hybrid.hardness_ = Hardness(hybrid.columns, state["hardness"]) if "hardness" in state else None
         hybrid.spread_ = arrays["spread"]
         # A fit of an earlier version knows nothing of the texts' similarity.
         hybrid.text_centre_ = arrays.get("text_centre")
@@ -305,6 +331,9 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         if self.text_centre_ is not None:
             columns.append((view.similarity - self.similarity_[0]) / self.similarity_[1])
             spread.append(_EFFECT)
+        if view.beside is not None:
+            columns += list(view.beside.T)
+            spread += [_EFFECT] * view.beside.shape[1]
         if self.ridge_ is None:
             return Named(np.column_stack(columns), np.array([_FREE_BASE, *spread]), np.zeros(len(view.sides)))
         logits = self.ridge_.predict(view)
@@ -343,10 +372,10 @@ def _by_source(
     return rows(soft), rows(~soft)
 
 
-def _view(pairs: Sequence[Pair], states: States, similarity: Numbers) -> View:
+def _view(pairs: Sequence[Pair], states: States, similarity: Numbers, beside: Numbers | None) -> View:
     sides = np.array([2.0 * pair.outcome - 1.0 for pair in pairs])
     same_task = np.array([float(pair.evidence_task == pair.target_task) for pair in pairs])
-    return View(states, sides, similarity, same_task)
+    return View(states, sides, similarity, same_task, beside)
 
 
 def _texts_of(pairs: Sequence[Pair]) -> list[str]:

@@ -39,16 +39,19 @@ _FREE_MEAN = 4.0
 
 class View(NamedTuple):
     """What is known of n pairs: float32 states (n, depths, 2, hidden), and, (n,) each, sides (-1 or 1 for the outcome),
-    similarity of both texts, each read alone, and 1 where both questions are of one task."""
+    similarity of both texts, each read alone, and 1 where both questions are of one task. beside: numbers beside the
+    texts, (n, k), which no kernel reads."""
 
     states: NDArray[np.float32]
     sides: Numbers
     similarity: Numbers
     same_task: Numbers
+    beside: Numbers | None = None
 
     def take(self, rows: NDArray | slice) -> View:
         """Some of the pairs."""
-        return View(self.states[rows], self.sides[rows], self.similarity[rows], self.same_task[rows])
+        beside = None if self.beside is None else self.beside[rows]
+        return View(self.states[rows], self.sides[rows], self.similarity[rows], self.same_task[rows], beside)
 
 
 class Likeness(NamedTuple):
@@ -149,7 +152,8 @@ class Landmarks:
 
     def arrays(self) -> Arrays:
         """What `from_arrays` needs, besides the likeness."""
-        return {**self.view._asdict(), "shares_of_parts": self.shares}
+        compared = {name: part for name, part in self.view._asdict().items() if name != "beside"}
+        return {**compared, "shares_of_parts": self.shares}
 
     @classmethod
     def from_arrays(cls, likeness: Likeness, arrays: dict[str, NDArray]) -> Landmarks:

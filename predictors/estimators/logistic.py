@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from predictors.errors import PredictorError
 from predictors.estimators.base import SettingsEstimator, both_classes, write_json
-from predictors.features import number_columns, number_names, two_rows
+from predictors.features import Features, number_columns, number_names, two_rows
+from predictors.hardness import Given, Hardness
 from predictors.pairs import Progress, report
 from predictors.settings import LogisticSettings
 
@@ -37,19 +38,32 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
     results = ("loss", "n_iter", "n_examples")
 
     def fit(
-        self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
+        self,
+        rows: Sequence[Any],
+        labels: Any,
+        sample_weight: Any = None,
+        progress: Progress | None = None,
+        columns: Given | None = None,
     ) -> Self:
-        """Learn from n rows with n labels (0, 1 or fractions) and n weights.
+        """Learn from n rows with n labels (0, 1 or fractions), n weights and the columns that the settings name, (n,).
 
         Raises:
-            PredictorError: nothing to learn from, lengths that differ, one class only (see `check_training_data`), or
-                numbers that the rows do not have.
+            PredictorError: nothing to learn from, lengths that differ, one class only (see `check_training_data`),
+                numbers that the rows do not have, or columns that are not given.
         """
         data = self.training_data(rows, labels, sample_weight)
+        self.hardness_: Hardness | None = None
         names = self.settings().numbers or number_names(data.rows)
         if not names:
             raise PredictorError("numbers: the rows have none; this predictor reads numbers and no texts.")
         values = number_columns(data.rows, names)
+        if beside := self.settings().columns:
+            if isinstance(data.rows[0], Features):
+                raise PredictorError("columns: are read beside pairs of the belief update alone; leave them out.")
+            weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            given = {name: np.asarray(column)[weights > 0] for name, column in (columns or {}).items()}
+            self.hardness_, more = Hardness.learn(beside, data.rows, data.weights, given)
+            values = np.hstack([values, more])
         coefficients, self.n_iter_ = _fitted(values, data.labels, data.weights)
         self.names_ = tuple(names)
         self.classes_ = np.array([0, 1])
@@ -61,14 +75,20 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
         report(progress, 1, 1, f"fitted on {len(data.rows)} rows")
         return self
 
-    def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
-        """Probabilities of shape (n, 2): of label 0 and of label 1.
+    def predict_proba(
+        self, rows: Sequence[Any], progress: Progress | None = None, columns: Given | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities of shape (n, 2): of label 0 and of label 1. columns: as in `HybridPredictor.predict_proba`.
 
         Raises:
-            PredictorError: a number of the training is not among those of the rows.
+            PredictorError: a number or column of the training is not among those of the rows.
         """
         check_is_fitted(self)
-        of_label_1 = expit(self._logits(number_columns(self.checked_rows(rows), self.names_)))
+        checked = self.checked_rows(rows)
+        values = number_columns(checked, self.names_)
+        if self.hardness_ is not None:
+            values = np.hstack([values, self.hardness_.numbers(checked, columns)])
+        of_label_1 = expit(self._logits(values))
         report(progress, len(of_label_1), len(of_label_1), f"scored {len(of_label_1)} rows")
         return both_classes(of_label_1)
 
@@ -76,6 +96,8 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
         """Write the fitted state into `folder`; called by `artifacts.save`."""
         state = self.saved_state()
         state |= {"features": self.names_, "intercept": self.intercept_.tolist(), "coef": self.coef_.tolist()}
+        if self.hardness_ is not None:
+            state |= {"hardness": self.hardness_.state()}
         write_json(folder / MODEL_FILE, state)
 
     @classmethod
@@ -84,8 +106,10 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
         state = json.loads((folder / MODEL_FILE).read_text(encoding="utf-8"))
         # Earlier files have no params: their numbers were those of the kind.
         params = state.get("params") or {"numbers": state["features"], "random_state": state["random_state"]}
-        estimator = cls.restored({**state, "params": {**params, "numbers": tuple(params["numbers"])}})
+        lists = {name: tuple(params.get(name, ())) for name in ("numbers", "columns")}
+        estimator = cls.restored({**state, "params": {**params, **lists}})
         estimator.names_ = tuple(state["features"])
+        estimator.hardness_ = Hardness(estimator.columns, state["hardness"]) if "hardness" in state else None
         estimator.intercept_ = np.array(state["intercept"], dtype=np.float64)
         estimator.coef_ = np.array(state["coef"], dtype=np.float64)
         return estimator

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.text import capfirst
+
 from bandit import Estimate
 from survey.contracts import instruments
 from survey.exceptions import HunchError
@@ -102,7 +104,7 @@ def context(
             for line in report.majorities
         ],
         "about_the_auc": [*beside.about_the_auc(report.noise)],
-        "wave_sentences": [*dict.fromkeys(f"{line.label.capitalize()}: {line.sentence}" for line in report.waves)],
+        "wave_sentences": [*dict.fromkeys(f"{capfirst(line.label)}: {line.sentence}" for line in report.waves)],
         "waves": [
             (
                 line,

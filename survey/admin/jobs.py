@@ -178,8 +178,8 @@ class JobAdmin(ReadOnlyAdmin):
 
 
 def kinds_for(study: Study, user: Any) -> list[JobKind]:
-    """What the user may ask for in the study."""
-    return [kind for kind in job_kinds.all_kinds() if rights.may(user, kind.right, study.pk)]
+    """What the user may ask for in the study, of what means anything there."""
+    return [kind for kind in job_kinds.all_kinds() if rights.may(user, kind.right, study.pk) and kind.suits(study)]
 
 
 def _shown(job: Job, user: Any) -> ShownJob:

@@ -9,11 +9,13 @@ from survey.contracts.instruments import Learning
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.stages.leaderboard import (
+    COLUMNS_NOTE,
     MAJORITIES_NOTE,
     LeaderboardLine,
     MetricValue,
     Sort,
     all_answers,
+    boards_of,
     carried_by,
     leaderboard,
     learning_of,
@@ -48,6 +50,10 @@ HEADS = {
 }
 
 
+# The title of each leaderboard, a note on it, and its name in the page's addresses.
+BOARDS = (("", "", "texts"), ("With columns beside the texts", COLUMNS_NOTE, "columns"))
+
+
 @dataclass(frozen=True)
 class MetricHead:
     """The columns of a metric: over all answers, over each further part, and minus the main predictor's."""
@@ -80,7 +86,11 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
             for metric in shown_metrics(learning)
         ],
         "hints": [metric.hint for metric in shown_metrics(learning)],
-        "lines": [_shown(line, learning) for line in lines] if learning is not None else [],
+        "boards": [
+            {"title": title, "note": note, "name": name, "lines": [_shown(line, learning) for line in board]}
+            for (title, note, name), board in zip(BOARDS, boards_of(lines), strict=True)
+            if board and learning is not None
+        ],
         "conditions": conditions,
         "condition": level,
         "note": MAJORITIES_NOTE,

@@ -60,7 +60,7 @@ class RespondentAdmin(ReadOnlyAdmin):
     deferred = deferred_study("study")
     search_fields = ("pseudonym__startswith",)
     search_help_text = "By the beginning of the pseudonym."
-    fields = ("pseudonym", "study", "is_simulated", "created_at", "withdrawn")
+    fields = ("pseudonym", "study", "is_simulated", "created_at", "came_before", "withdrawn")
     readonly_fields = ("pseudonym", "created_at", "withdrawn")
     inlines = (SittingInline,)
     change_form_template = "admin/survey/respondent/page.html"

@@ -16,10 +16,9 @@ from django.utils.module_loading import import_string
 from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import HunchError
-from survey.models import Bank, Study
-from survey.services.banks.importing import load_starter_bank
+from survey.models import Study
 from survey.services.base import rights
-from survey.services.base.rights import STARTER_BANK, Right
+from survey.services.base.rights import Right
 from survey.services.studies import archiving, creating, file_texts
 
 from .study_file import NEW, StudyFilePages, TextForm, checked_by
@@ -163,12 +162,10 @@ class StudyMakingPages(StudyFilePages):
     @staticmethod
     def _template(name: str) -> str:
         text = file_texts.starting_text(name)
-        if file_texts.values_of(text)["bank"] == STARTER_BANK and not Bank.objects.filter(name=STARTER_BANK).exists():
-            load_starter_bank(via="admin")
-        file = next(one.file for one in file_texts.STARTING_FILES if one.name == name)
-        kind = tomllib.loads(text).get("instrument", {}).get("kind", "")
-        shown = instruments.kind(kind).demonstration if instruments.is_known(kind) else None
-        if shown is not None and shown.study_file == file:
+        file = tomllib.loads(text)
+        kind = file.get("instrument", {}).get("kind", "")
+        shown = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
+        if shown is not None:
             import_string(shown.load_bank)()  # With all that the study needs beside it, unless it is stored.
         return text
 

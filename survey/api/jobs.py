@@ -62,7 +62,7 @@ class JobKinds(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The kinds of jobs, with the arguments that each has in this study."""
+        """The kinds of jobs that mean anything in this study, with the arguments that each has there."""
         study = self.study(slug, Right.SEE)
         lines = [
             {
@@ -82,6 +82,7 @@ class JobKinds(ResearcherView):
                 ],
             }
             for kind in job_kinds.all_kinds()
+            if kind.suits(study)
         ]
         return Response(JobKindSerializer(lines, many=True).data)
 

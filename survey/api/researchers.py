@@ -237,6 +237,7 @@ class Leaderboard(ResearcherView):
                 "predictor": line.run.name,
                 "role": line.run.role,
                 "params": line.run.params,
+                "columns": line.columns,
                 "trained_after": line.trained_after,
                 "training_answers": line.run.example_count,
                 "evaluated_on": line.evaluated_on,

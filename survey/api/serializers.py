@@ -546,6 +546,7 @@ _METRICS = {"nll": _FIGURES, "auc": _FIGURES}
                 "predictor": "bert",
                 "role": "main",
                 "params": {"members": 2},
+                "columns": [],
                 "trained_after": 1,
                 "training_answers": 480,
                 "evaluated_on": 2,
@@ -562,6 +563,10 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     predictor = serializers.CharField()
     role = serializers.ChoiceField(choices=["main", "compared", "baseline"])
     params = serializers.DictField(help_text="Parameters that differ from the predictor's defaults.")
+    columns = serializers.ListField(
+        child=serializers.ChoiceField(choices=["people", "models"]),
+        help_text="What it reads beside the texts, which makes a leaderboard of its own; empty: texts alone.",
+    )
     trained_after = serializers.IntegerField(help_text="The last stage whose answers it was trained on.")
     training_answers = serializers.IntegerField()
     evaluated_on = serializers.IntegerField(

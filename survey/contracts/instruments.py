@@ -221,6 +221,8 @@ class Learning(ABC):
     baselines: ClassVar[Sequence[Baseline]] = ()
     # What `inputs` and `examples` give: "pairs" (predictors.pairs.Pair) or "features" (predictors.features.Features).
     reads: ClassVar[str] = "features"
+    # What `columns_of` knows beside them, for predictors that name columns (`predictors.hardness`).
+    columns: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
@@ -233,6 +235,11 @@ class Learning(ABC):
     def learnable(self, assignments: Sequence["Assignment"]) -> np.ndarray:
         """Which of the complete assignments `examples` can use: bool (n,)."""
         return np.ones(len(assignments), dtype=bool)
+
+    def columns_of(self, assignments: Sequence["Assignment"], names: Collection[str]) -> Mapping[str, np.ndarray]:
+        """The named columns beside `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN where
+        it is not known. `names` are of `columns`."""
+        return {}
 
     def checked_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
         """`inputs`, as the core takes them.
@@ -462,12 +469,14 @@ class Demonstration:
     `study_file`: its name in `studies/`, or a path. `load_bank`: path of a function without arguments, as
     module.function, that returns the study's bank and imports it, with all that the study needs beside it, unless it is
     stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it the last stage
-    must find more of the first outcome than the first stage.
+    must find more of the first outcome than the first stage. `bank`: the name of the bank that `load_bank` returns. Who
+    may make studies sees the banks of these names, and a template that names one gets it.
     """
 
     study_file: str
     load_bank: str
     verdict: str = ""
+    bank: str = ""
 
 
 @dataclass(frozen=True)
@@ -531,6 +540,8 @@ class Instrument(ABC):
     codebook_note: ClassVar[str] = ""
     # The study that `hunch demo --instrument NAME` runs; None: it has none.
     demonstration: ClassVar[Demonstration | None] = None
+    # The path of the `BudgetPlanner` that reads files for `hunch plan_budget`, as module.class; empty: it has none.
+    budget_planner: ClassVar[str] = ""
 
     def __init__(self, study: "Study | None" = None) -> None:
         self._study = study
@@ -904,6 +915,22 @@ def of_study(study: "Study") -> Instrument:
 
 def names() -> list[str]:
     return sorted(_kinds)
+
+
+def shipped_banks() -> frozenset[str]:
+    """The names of the banks that instruments bring with them."""
+    shown = [kind.demonstration for kind in _kinds.values()]
+    return frozenset(one.bank for one in shown if one is not None and one.bank)
+
+
+def demonstration_with(bank: str, *, instrument: str = "") -> Demonstration | None:
+    """The demonstration that brings this bank; where several do, that of the named instrument, whose study may need
+    more than the bank."""
+    for name in sorted(_kinds, key=lambda name: (name != instrument, name)):
+        shown = _kinds[name].demonstration
+        if shown is not None and bank and shown.bank == bank:
+            return shown
+    return None
 
 
 def pairing_of(instrument: Instrument) -> Pairing:

@@ -754,6 +754,11 @@ class Panel:
         self.refuse_invitations(stage.study)
         return Invitations(0)
 
+    def own_group(self, config: "StudyConfig") -> str:
+        """The name of a group of those who have begun in the study, where its file names none; empty if the panel
+        keeps none by itself."""
+        return ""
+
     def invited_group(self, posting: "Posting") -> str:
         """The name of the group of those who are invited to the posting's wave; empty if it keeps none."""
         return ""

@@ -29,6 +29,14 @@ class Respondent(QuickRows):
     pseudonym = models.CharField(max_length=24, unique=True, default=new_pseudonym, editable=False)
     is_simulated = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    came_before = models.OneToOneField(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="came_again",
+        help_text="The same person's earlier visit, which found no free place.",
+    )
 
     class Meta:
         ordering = ["study", "id"]
@@ -179,6 +187,17 @@ class Sitting(QuickRows):
     def is_over(self) -> bool:
         """Ended for good. An expired sitting is not over: its person may come back, unless they have withdrawn."""
         return self.withdrawn_at is not None or self.state not in (self.State.LIVE, self.State.EXPIRED)
+
+    @property
+    def found_no_place(self) -> bool:
+        """Whether its person agreed and then found all places taken, or those of a quota's cell: they were asked no
+        item, so they may come again. Not whom a quota does not look for."""
+        return (
+            self.state == self.State.TURNED_AWAY
+            and self.booklet_id is None
+            and self.withdrawn_at is None
+            and not self.quota_places.filter(state="outside").exists()
+        )
 
     @property
     def config(self) -> StudyConfig:

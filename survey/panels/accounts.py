@@ -25,23 +25,34 @@ class Account:
     """What a posting has cost by our rows, and by the panel's account; None if it has not said.
 
     `in_part`: people whom somebody paid only a part on the panel's own pages. Our sum takes the whole reward for them.
-    `is_behind`: something was approved or paid since the panel was read.
+    `is_behind`: something was approved or paid since the panel was read. `why_not_read`: what kept the panel's account
+    from being read the last time.
     """
 
     here: PostingCost
     there: PostingCost | None
     in_part: int
     is_behind: bool = False
+    why_not_read: str = ""
+
+    @property
+    def is_in_another_currency(self) -> bool:
+        return self.there is not None and self.there.currency not in ("", self.here.currency)
 
     @property
     def difference(self) -> int:
         """How many cents more the panel counts."""
-        return self.there.total - self.here.total if self.there is not None else 0
+        return 0 if self.there is None or self.is_in_another_currency else self.there.total - self.here.total
 
     @property
     def sentence(self) -> str:
         if self.there is None:
-            return "the panel has not said what it has cost"
+            said = "the panel has not said what it has cost"
+            return f"{said}: {self.why_not_read}" if self.why_not_read else said
+        if self.is_in_another_currency:
+            return f"the panel counts in {self.there.currency}, and here in {self.here.currency}: not compared"
+        if self.why_not_read:
+            return f"what the panel said could not be read the last time, and is an earlier one: {self.why_not_read}"
         if not self.difference:
             return "the same here and at the panel, to the cent"
         if self.is_behind:
@@ -100,6 +111,7 @@ def account_of(posting: Posting) -> Account:
         there=PostingCost(**said) if said else None,
         in_part=in_part.count(SubmissionStatus.PARTIALLY_APPROVED),
         is_behind=_is_behind(posting),
+        why_not_read=posting.told.get("spent_error", ""),
     )
 
 
@@ -132,7 +144,7 @@ def read(posting: Posting, client: PanelClient) -> None:
         _ask(told, client, "pay_advice", lambda: _pay_advice(posting, client))
         _ask(told, client, "recruitment_hours", lambda: {"hours": client.recruitment_hours(posting.external_id)})
     else:
-        _ask(told, client, "spent", lambda: {"spent": asdict(client.spent(posting.external_id))})
+        _ask(told, client, "spent", lambda: {"spent": asdict(client.spent(posting.external_id)), "spent_error": ""})
     if told != posting.told:
         told["at"] = timezone.now().isoformat()
         Posting.objects.filter(pk=posting.pk).update(told=told)
@@ -156,5 +168,6 @@ def _ask(told: dict[str, Any], client: PanelClient, call: str, ask: Callable[[],
         return
     try:
         told.update(ask())
-    except PanelError:
-        return
+    except PanelError as exc:
+        if call == "spent":
+            told["spent_error"] = exc.message[:300]

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from survey.contracts import panels
 from survey.contracts.panels import Demographics, PanelCannot, PanelClient, PanelIds
 from survey.exceptions import StateRefused
 from survey.models import PanelIdentity, Posting, Respondent, Study
@@ -99,6 +100,12 @@ def write_demographics(table: DemographicTable, path: Path) -> None:
     write_private_file(path, lines)
 
 
+def has_demographics(study: Study) -> bool:
+    """Whether the study's panel can be asked for what it knows of people."""
+    client = panels.of_study(study).client
+    return not study.is_test and client is not None and client.can("demographics")
+
+
 def make(work: Work) -> Mapping[str, Any]:
     work.progress(0, 1, "asking the panel")
     table = read_demographics(work.study, by=work.asked_by, via="job")
@@ -112,6 +119,7 @@ KIND = JobKind(
     summary="What the panel knows of the people (age, sex, country ...), by pseudonym and without the panel's ids.",
     right=Right.SEE_IDENTITIES,
     make=make,
+    suits=has_demographics,
     check=lambda study, given: refuse_without_posting(study),
     keeps=timedelta(days=1),
 )

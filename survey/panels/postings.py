@@ -21,7 +21,7 @@ from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelCannot, PanelClient, PanelError, PostingAtPanel, PostingState
+from survey.contracts.panels import PanelCannot, PanelClient, PanelError, PanelRefused, PostingAtPanel, PostingState
 from survey.exceptions import NotFound, StateRefused
 from survey.fees import FeeRates
 from survey.models import Posting, Stage, Study
@@ -167,11 +167,17 @@ def _join_group(posting: Posting, client: PanelClient) -> None:
         posting.invited_group = client.group(name, project=panel.project or "")[:64]
         if not _mine(posting, Pending.DRAFT).update(invited_group=posting.invited_group):
             raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
-    if not panel.participant_group or posting.group:
+    name = panel.participant_group or panels.get(posting.panel).own_group(posting.study.config)
+    if not name or posting.group:
         return
     if not client.can("group"):
         raise PanelCannot(f"{posting.panel} keeps no groups: leave out panel.participant_group")
-    posting.group = client.group(panel.participant_group, project=panel.project or "")[:64]
+    try:
+        posting.group = client.group(name, project=panel.project or "")[:64]
+    except PanelRefused:
+        if panel.participant_group:
+            raise
+        return  # Nobody asked for one: the list of earlier studies stands in for it.
     if not _mine(posting, Pending.DRAFT).update(group=posting.group):
         raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
 

@@ -12,11 +12,16 @@ MOST_WAVES = 20
 
 
 class WaveConfig(Strict):
-    """A later wave. A person may begin `after_days` after they finished the wave before, for `open_days` days."""
+    """A later wave. A person may begin `after_days` after they finished the wave before, for `open_days` days.
+
+    `levels`: whether a person has the levels of the wave before in factors that are drawn for each sitting. Kept ones
+    make a person's change one under the same conditions.
+    """
 
     after_days: int = Field(ge=0, le=3650)
     open_days: int = Field(ge=1, le=3650)
     invite: Literal["all_who_finished"] = "all_who_finished"
+    levels: Literal["kept", "drawn"] = "kept"
 
 
 def refuse_misplaced_waves(stages: Sequence[StageConfig], waves: Sequence[WaveConfig]) -> None:

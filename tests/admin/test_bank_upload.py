@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from survey.contracts import instruments
 from survey.models import AuditEntry, Bank, Upload
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.base.rights import visible_banks
@@ -164,10 +165,12 @@ def test_only_who_may_make_banks_sends_files(onlooker: Any) -> None:
     assert send(client_of(onlooker), GOOD).status_code == 403
 
 
-def test_who_may_make_studies_sees_the_starter_bank_and_no_other(newcomer: Any, onlooker: Any) -> None:
-    Bank.objects.create(name="starter", version=1, sha256="0" * 64, question_count=0)
-    Bank.objects.create(name="theirs", version=1, sha256="0" * 64, question_count=0)
-    assert [bank.name for bank in visible_banks(User.objects.get(pk=newcomer.pk))] == ["starter"]
+def test_who_may_make_studies_sees_the_shipped_banks_and_no_other(newcomer: Any, onlooker: Any) -> None:
+    shipped = ["cloze-sentences", "starter", "starter-prompts"]
+    for name in (*shipped, "theirs"):
+        Bank.objects.create(name=name, version=1, sha256="0" * 64, question_count=0)
+    assert set(shipped) <= instruments.shipped_banks()
+    assert sorted(bank.name for bank in visible_banks(User.objects.get(pk=newcomer.pk))) == shipped
     assert not visible_banks(onlooker).exists()
 
 

@@ -55,6 +55,39 @@ def test_nobody_in_both_gives_nothing_and_bad_input_is_refused():
         bandit.paired_change(first=[1], second_person=[1], **{**given, "second_weight": [-1]})
 
 
+def occasions(one, other, people):
+    ones = np.ones(len(one))
+    return bandit.Occasions(
+        first=one, first_weight=ones, first_person=people, second=other, second_weight=ones, second_person=people
+    )
+
+
+def test_the_difference_of_two_groups_changes_is_welchs_interval():
+    low = occasions(np.array([1.0, 4, 2, 7]), np.array([2.0, 4, 5, 9]), np.arange(4))
+    high = occasions(np.array([3.0, 5, 1]), np.array([3.0, 9, 6]), np.arange(10, 13))
+    found = bandit.paired_change_difference(low, high)
+    one, other = (np.asarray(group.second) - np.asarray(group.first) for group in (low, high))
+    parts = [group.var(ddof=1) / group.size for group in (one, other)]
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 3 + parts[1] ** 2 / 2)
+    assert found.value == pytest.approx(other.mean() - one.mean())
+    assert found.standard_error == pytest.approx(math.sqrt(sum(parts)))
+    reach = student_t_quantile(0.975, freedom) * math.sqrt(sum(parts))
+    assert found.interval[1] - found.value == pytest.approx(reach)
+    assert found.n_clusters == 7
+
+
+def test_people_in_both_groups_are_compared_with_themselves():
+    """What a person's two changes have in common falls out."""
+    first, own = np.array([1.0, 4, 2, 7]), np.array([3.0, -1, 0, 2])
+    low, high = occasions(first, first + own, np.arange(4)), occasions(first, first + own + [1, 2, 1, 2], np.arange(4))
+    found = bandit.paired_change_difference(low, high)
+    assert found.value == pytest.approx(1.5)
+    assert found.standard_error == pytest.approx(np.std([1, 2, 1, 2], ddof=1) / 2)
+    alone = occasions([1.0], [2.0], [1])
+    assert math.isnan(bandit.paired_change_difference(low, alone).standard_error)
+    assert bandit.paired_change_difference(low, occasions([], [], [])) is None
+
+
 def test_its_interval_holds_the_truth_as_often_as_it_says():
     """People differ, each answers several items with unequal weights, change by an amount of their own, and a third of
     them does not come back."""

@@ -1,8 +1,11 @@
 """Instruments that make their columns from tuples give what they give from objects."""
 
+from typing import Any
+
 import pytest
 
 from survey.contracts import instruments
+from survey.models import Study
 from survey.services.results.export import contents, files, reading
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -10,17 +13,24 @@ pytestmark = pytest.mark.django_db
 __all__ = ["golden", "loaded"]
 
 
-@pytest.mark.parametrize("slug", ["beliefs", "real"])
-def test_tuples_give_the_rows_that_objects_give(golden: None, slug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = study_of(slug)
+@pytest.mark.parametrize("slug", ["beliefs", "real", "answers"])
+def test_tuples_give_the_rows_that_objects_give(golden: None, slug: str) -> None:
+    own, quick = both_ways(study_of(slug))
+    assert len(quick) > 40 and all(rows for _name, rows in own)
+
+
+def both_ways(study: Study) -> tuple[list[Any], list[Any]]:
+    """The instrument's files and the rows of answers, which are the same from tuples and from objects."""
     instrument = instruments.of_study(study)
     assert instrument.quick_export is not None
-    monkeypatch.setattr(reading, "CHUNK", 20)
-    monkeypatch.setattr(reading, "KEPT", 25)  # What is kept of items and sittings has to go in between.
-    quick, own = [*reading.answer_rows(study)], [*map(_read, reading.CountedAnswers(study).files())]
-    monkeypatch.setattr(type(instrument), "quick_export", None)
-    assert list(files.answers_table(study).rows) == quick and len(quick) > 40
-    assert [*map(_read, reading.CountedAnswers(study).files())] == own and all(rows for _name, rows in own)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "CHUNK", 20)
+        patch.setattr(reading, "KEPT", 25)  # What is kept of items and sittings has to go in between.
+        quick, own = [*reading.answer_rows(study)], [*map(_read, reading.CountedAnswers(study).files())]
+        patch.setattr(type(instrument), "quick_export", None)
+        assert list(files.answers_table(study).rows) == quick
+        assert [*map(_read, reading.CountedAnswers(study).files())] == own
+    return own, quick
 
 
 def _read(file: contents.ExtraFile) -> tuple[str, list[tuple[object, ...]]]:

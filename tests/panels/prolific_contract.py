@@ -20,6 +20,8 @@ Sources (read in November 2026):
     PAY       https://docs.prolific.com/api-reference/reward-recommendations, and model/reward_recommendation.go
     TIME      https://docs.prolific.com/api-reference/studies/get-study-predicted-recruitment-time
     GROUPS    https://docs.prolific.com/api-reference/participant-groups, client/payloads.go, model/participant_group.go
+    WHEN      https://docs.prolific.com/api-reference/study-collections/transition-mutually-exclusive-study-collection:
+              publish_at of a collection, in the call or on the object; model/study.go has the field of a study
     TEST      https://docs.prolific.com/documentation/core-concepts/testing-study-set-up, cmd/study/test_study.go
     SAMPLES   https://docs.prolific.com/api-reference/representative-sample-studies
     PEOPLE    https://docs.prolific.com/api-reference/studies/export-demographic-data
@@ -226,8 +228,18 @@ CALLS = (
     Call("GET", r"/api/v1/studies/", page_of(STUDY), query=frozenset({"page", "page_size"})),
     Call("POST", r"/api/v1/studies/", STUDY, STUDY_SENT),
     Call("GET", r"/api/v1/studies/[^/]+/", STUDY),
-    # Once published, nothing else of what we set may change (STUDY).
-    Call("PATCH", r"/api/v1/studies/[^/]+/", STUDY, thing({"total_available_places": COUNT}, closed=True)),
+    # Once published, nothing but the places may change of what we set (STUDY).
+    Call(
+        "PATCH",
+        r"/api/v1/studies/[^/]+/",
+        STUDY,
+        {
+            "oneOf": [
+                thing({"total_available_places": COUNT}, closed=True),
+                thing({"publish_at": {**TIME, "type": "string"}}, closed=True),
+            ]
+        },
+    ),
     Call(
         "POST",
         r"/api/v1/studies/[^/]+/transition/",

@@ -22,11 +22,14 @@ from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import WORKSPACE, Breakage, FakeProlific
 from survey.panels.prolific.panel import Prolific
+from survey.panels.reconciliation import Action
 from survey.panels.submissions import read_posting
 from survey.services.sittings.answering import advance
-from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.entry import arrive
+from survey.services.sittings.expiry import expire_sittings
 from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
@@ -104,17 +107,18 @@ def goes_through(fake: FakeProlific, posting: Posting, number: int, fate: str) -
 
 @pytest.mark.slow
 def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) -> None:
-    """Quotas, screen-outs, bonuses, rejections and returns."""
+    """Quotas, screen-outs, bonuses, rejections, returns, and a second wave of those who finished."""
     blocks = cast.BASE["blocks"]
     weights = {"filter_id": "sex", "selected_values": ["0", "1"], "weightings": {"0": 1, "1": 1}}
     study = cast.open_study(
         panel={
-            **cast.PROLIFIC, "reward": 137, "spending_cap": 20_000, "filters": [weights], "bonus_per_point": 7,
+            **cast.PROLIFIC, "reward": 137, "spending_cap": 30_000, "filters": [weights], "bonus_per_point": 7,
             "screen_out_pay": 23, "screen_out_places": 9, "participant_group": "took part",
         },
         blocks=[*blocks[:2], SCREENER, *blocks[2:]],
         sitting={"items": 1},
-        stages=[{"sittings": PEOPLE}],
+        stages=[{"sittings": PEOPLE}, {"sittings": PEOPLE, "wave": 2}],
+        waves=[{"after_days": 14, "open_days": 7}],
     )  # fmt: skip
     posting = postings.publish(postings.draft(study.stages.get(index=1), places=50, root="http://testserver"))
     assert dear.studies[posting.external_id]["study_type"] == "QUOTA"
@@ -162,6 +166,53 @@ def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) ->
     # The group holds everybody who has begun here, by whichever end.
     (group,) = dear.groups.values()
     assert group["people"] == {row["participant_id"] for row in dear.submissions.values()}
+    _come_back(dear, posting, cost_before=account.here.total)
+
+
+def _come_back(dear: FakeProlific, first: Posting, *, cost_before: int) -> None:
+    """Who finished is invited after two weeks. The second wave has a posting, an account and a rounding of its own."""
+    study = first.study
+    Sitting.objects.filter(state="complete").update(ended_at=timezone.now() - timedelta(days=15))
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    lifecycle.open_stage(study.stages.get(index=2))
+    finished = Sitting.objects.filter(state="complete").count()
+    assert inviting.invite(study, 2).invited == finished
+    (people,) = (row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2"))
+    second = postings.publish(postings.draft(study.stages.get(index=2), places=31, root="http://testserver"))
+    came: Counter[str] = Counter()
+    for number, person in enumerate(sorted(people)[:30]):
+        place = dear.take_place(second.external_id, person=person)
+        assert place is not None
+        visitor = arrive(study, given(place), host=HOST)
+        assert visitor is not None
+        sitting = begin_sitting(study=study, ids=visitor.ids)
+        fate = ("finishes", "late", "finishes", "screened_out", "leaves")[number % 5]
+        came[fate] += 1
+        if fate == "leaves":
+            dear.give_up(place["id"])
+            continue
+        adult = "No" if fate == "screened_out" else "Yes"
+        end = advance(sitting=sitting, step=cast.walk(sitting, until="form").number, data={"adult": adult})
+        if fate == "late":
+            dear.time_out(place["id"])
+        end = end if fate == "screened_out" else cast.walk(sitting)
+        dear.submit(place["id"], end.code)
+    read_posting(second)
+    assert reconciliation.approve_finished(second) == came["finishes"]
+    read_posting(second)
+    money.pay_owed(second)
+    accounts = []
+    for posting in (first, second):
+        read_posting(posting)
+        accounts.append(account_of(Posting.objects.select_related("study", "stage").get(pk=posting.pk)))
+    assert [one.difference for one in accounts] == [0, 0]
+    assert accounts[0].here.total == cost_before, "what happens in the second wave changes nothing of the first"
+    assert accounts[1].here.rewards == came["finishes"] * 137 + came["screened_out"] * 23
+    assert accounts[1].here.bonuses == came["late"] * 137
+    costs = [part for row in dear.studies.values() for part in dear._cost(row).values()]
+    charged = sum(row["amount"] for part in costs for row in part.values())
+    assert sum(one.here.total for one in accounts) == charged <= money.committed(study)
+    assert not [one for found in reconciliation.read_and_reconcile(study) for one in found.to(Action.PAY)]
 
 
 def test_a_difference_is_said_in_cents(dear: FakeProlific) -> None:
@@ -180,6 +231,56 @@ def test_a_difference_is_said_in_cents(dear: FakeProlific) -> None:
     )
     posting.told = {}
     assert "has not said" in account_of(posting).sentence
+
+
+def test_an_account_that_cannot_be_added_up_is_said_and_never_summed(
+    dear: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posting = posted()
+    place = arrives(dear, posting)
+    begins(posting.study, place)
+    dear.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    reconciliation.approve_finished(posting)
+
+    def said(rewards: Any, **more: Any) -> str:
+        monkeypatch.setattr(dear, "_cost", lambda study, projected=False: {"rewards": rewards, **more})
+        read_posting(posting)
+        return account_of(Posting.objects.select_related("study").get()).sentence
+
+    amount = {"amount": 100, "currency": "USD"}
+    assert "'storage_fee' that is not known here" in said({"rewards": amount, "storage_fee": amount}, bonuses=None)
+    assert "no fees that can be read" in said({"rewards": amount, "fees": {"amount": "lots"}}, bonuses=None)
+    euros = {"amount": 40, "currency": "EUR"}
+    assert "cannot be added up" in said({"rewards": amount, "fees": euros}, bonuses=None)
+    assert said({"rewards": {"amount": 100, "currency": "EUR"}}, bonuses=None) == (
+        "the panel counts in EUR, and here in USD: not compared"
+    )
+    fees = {"fees": {**amount, "amount": 33}, "tax": {**amount, "amount": 7}}
+    assert said({"rewards": amount, **fees, "rep_sample_fees": None}, bonuses=None) == (
+        "the same here and at the panel, to the cent"
+    )
+    dear.keeper.faults.clear()  # type: ignore[attr-defined] - Prolific never says such things
+
+
+@pytest.mark.parametrize(
+    ("quote", "fees"),
+    [
+        ({"total_cost": 13_996_000}, FeeRates(3996, 0)),
+        ({"total_cost": 13_996_000, "fees": 1, "vat": None}, FeeRates(3996, 0)),  # Parts that do not add up.
+        ({"total_cost": 13_996_000, "fees": 3_330_000, "vat": 666_000}, FeeRates(3330, 2000)),
+        ({"total_cost": 100}, FeeRates(4280, 2000)),  # Less than the rewards.
+        ({"total_cost": None}, FeeRates(4280, 2000)),
+        ({}, FeeRates(4280, 2000)),
+    ],
+)
+def test_fees_are_learnt_from_what_adds_up(
+    dear: FakeProlific, monkeypatch: pytest.MonkeyPatch, quote: dict[str, Any], fees: FeeRates
+) -> None:
+    monkeypatch.setattr(dear, "_quote", lambda cents: quote)
+    monkeypatch.setattr(dear, "_balance", lambda: {"available_balance": "none", "currency_code": "USD"})
+    assert posted().fees == fees, "and a balance that cannot be read stops nothing"
+    dear.keeper.faults.clear()  # type: ignore[attr-defined]
 
 
 # Before publishing
@@ -384,6 +485,30 @@ def test_a_scheduled_posting_becomes_active_by_itself(dear: FakeProlific) -> Non
     postings.change(posting, Move.PAUSE)
 
 
+def test_the_time_may_have_to_stand_in_the_study(dear: FakeProlific) -> None:
+    dear.time_in_study = True
+    posting = posted(publish=False)
+    at = timezone.now() + timedelta(days=2)
+    postings.schedule(posting, at)
+    study = dear.studies[posting.external_id]
+    assert (posting.state, study["publish_at"]) == ("SCHEDULED", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_a_schedule_for_another_time_is_taken_back(dear: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the panel takes no notice of the time that it was given."""
+    posting = posted(publish=False)
+    transition = dear._transition
+
+    def scheduled(study: dict[str, Any], given: Any) -> dict[str, Any]:
+        return {**transition(study, given), "publish_at": "2026-01-01T00:00:00Z"}
+
+    monkeypatch.setattr(dear, "_transition", scheduled)
+    with pytest.raises(PanelRefused, match="it took 2026-01-01 00:00 UTC instead; taken back"):
+        postings.schedule(posting, timezone.now() + timedelta(days=2))
+    assert dear.studies[posting.external_id]["status"] == "UNPUBLISHED"
+    assert money.committed(posting.study) == 0 and Posting.objects.get().pending == ""
+
+
 @pytest.mark.parametrize(
     ("at", "words"),
     [("soon", "is no time"), ("2027-01-31T09:00", "has no time zone"), ("2020-01-31T09:00+00:00", "is past")],
@@ -441,6 +566,57 @@ def test_who_found_it_full_may_come_to_a_later_stage_and_who_took_part_may_not(d
     assert dear.take_place(second.external_id, person=leaver["participant_id"]) is None
     assert dear.take_place(second.external_id, person=late["participant_id"]) is not None
     assert len(dear.groups) == 1, "it is found again by its name"
+
+
+def test_who_agreed_and_then_found_it_full_may_come_to_a_later_stage_too(dear: FakeProlific) -> None:
+    """They are in no group, and the door lets them in as somebody who has not begun. Both visits are paid for."""
+    study, posting = stages_of(dear, participant_group="took part", turned_away_pay=30)
+    slow = arrives(dear, posting)
+    sitting = begins(study, slow, until="checks")
+    read_posting(posting)
+    (group,) = dear.groups.values()
+    assert group["people"] == set(), "whoever has no items yet may still find it full"
+    expire_sittings(now=timezone.now() + timedelta(days=1))
+    for place in (arrives(dear, posting), arrives(dear, posting)):
+        begins(study, place)
+        dear.submit(place["id"], study.completion_code("completed"))
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    assert cast.walk(begin_sitting(study=study, ids=ids_of(slow))).outcome == "study_full"
+    dear.submit(slow["id"], study.completion_code("study_full"))
+    dear.give_up(slow["id"])
+    read_posting(posting)
+    assert slow["participant_id"] not in group["people"] and len(group["people"]) == 2
+    lifecycle.open_stage(study.stages.get(index=2))
+    second = postings.publish(postings.draft(study.stages.get(index=2), root="http://testserver"))
+    again = dear.take_place(second.external_id, person=slow["participant_id"])
+    assert again is not None
+    visitor = arrive(study, given(again), host=HOST)
+    assert visitor is not None
+    assert find_sitting(study, ids_of(slow)) == sitting, "the submission of then still shows how it ended"
+    fresh = begins(study, again)
+    dear.submit(again["id"], study.completion_code("completed"))
+    read_posting(second)
+    assert (fresh.state, fresh.stage.index, fresh.respondent.came_before) == ("complete", 2, sitting.respondent)
+    assert begin_sitting(study=study, ids=ids_of(again)) == fresh
+    with pytest.raises(HunchError, match="taken part"):
+        find_sitting(study, replace(ids_of(again), submission="0" * 24))
+    assert [one.amount for one in money.owed(posting)] == [30]
+    assert second.submissions.get().respondent == fresh.respondent
+    assert posting.submissions.filter(respondent=sitting.respondent).count() == 1
+    withdraw(respondent=fresh.respondent, now=timezone.now())
+    sitting.refresh_from_db()
+    assert sitting.withdrawn_at is not None, "all that the person gave, also then"
+
+
+def test_a_study_of_several_stages_has_a_group_by_itself(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear)
+    assert [row["name"] for row in dear.groups.values()] == ["cast took part"] and posting.group in dear.groups
+    dear.break_next("participant-groups", Breakage.REFUSED, times=4)
+    second = postings.draft(study.stages.get(index=2), root="http://testserver")
+    filters = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    assert filters == {"previous_studies_blocklist": [posting.external_id]}, (
+        "where there can be none, the list stands in"
+    )
 
 
 def test_a_posting_from_before_the_group_is_blocked_by_its_id(dear: FakeProlific) -> None:

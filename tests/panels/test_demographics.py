@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.admin.jobs import kinds_for
 from survey.contracts.panels import PanelUnreachable
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, Job, Posting
@@ -75,6 +76,12 @@ def test_it_is_a_job_for_who_may_see_identities(
     assert job.state == Job.State.DONE, job.error
     assert (job.result["people"], job.result["not_listed"]) == (1, 2)
     assert AuditEntry.objects.get(action=demographics.EXPORTED).via == "job"
+
+
+def test_it_is_offered_where_the_panel_can_be_asked(posting: Posting, admin_user: Any) -> None:
+    lab = cast.study(slug="lab", panel={"kind": "generic"})
+    names = [[kind.name for kind in kinds_for(study, admin_user)] for study in (posting.study, lab)]
+    assert "demographics" in names[0] and set(names[0]) - set(names[1]) == {"demographics"}
 
 
 def test_what_cannot_be_asked_says_why(fake: FakeProlific, posting: Posting) -> None:

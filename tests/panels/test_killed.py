@@ -161,6 +161,30 @@ def is_published(posting: Posting, fake: FakeProlific) -> None:
     assert money.committed(posting.study) == posting.cost == charged(posting, fake)
 
 
+# Taking a schedule back: nothing may be free here that the panel still charges
+
+
+def scheduled(fake: FakeProlific) -> Posting:
+    posting = posted(publish=False)
+    schedule(posting)
+    return posting
+
+
+def unschedule(posting: Posting) -> None:
+    postings.unschedule(posting)
+
+
+def unschedule_again(posting: Posting, fake: FakeProlific) -> None:
+    read_posting(posting)
+    if fresh(posting).state == "SCHEDULED":
+        unschedule(fresh(posting))
+
+
+def is_a_draft(posting: Posting, fake: FakeProlific) -> None:
+    assert fake.studies[posting.external_id]["status"] == "UNPUBLISHED"
+    assert money.committed(posting.study) == charged(posting, fake) == 0
+
+
 # More places
 
 
@@ -260,6 +284,9 @@ PATHS = {
     "schedule": Path(drafted, schedule, schedule_again, is_published, [*INTENTION, *TRANSITION, *ANSWERED]),
     "add places": Path(
         offered, add, add_again, has_eight, [*INTENTION, "PATCH studies", "answered PATCH studies", *ANSWERED]
+    ),
+    "unschedule": Path(
+        scheduled, unschedule, unschedule_again, is_a_draft, [*TRANSITION, "UPDATE posting", "INSERT auditentry"]
     ),
     "pay bonuses": Path(
         owing, pay, pay_again, both_are_paid_once,

@@ -13,7 +13,7 @@ from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting
 from survey.panels import postings, reconciliation, submissions
 from survey.panels.prolific.account import ProlificAccount
-from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.fake import FakeProlific, Refused
 from survey.panels.prolific.statuses import in_one_spelling
 from survey.panels.reconciliation import NOT_HERE, Action, Participation, judge
 from survey.panels.submissions import read_posting, store
@@ -268,6 +268,39 @@ def test_one_that_cannot_be_approved_does_not_stop_the_others(
         "APPROVED",
         "APPROVED",
     ]
+
+
+def test_a_bulk_approval_that_breaks_off_in_the_middle_is_gone_on_with(
+    posting: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The panel approves some and answers with 500, each time it is asked; then it works again."""
+    for _person in range(4):
+        place = arrives(fake, posting)
+        begins(posting.study, place)
+        fake.submit(place["id"], posting.study.completion_code("completed"))
+    read_posting(posting)
+    answer, asked = fake._answer, []
+
+    def breaks_off(method: str, path: str, *args: Any, **more: Any) -> Any:
+        if "bulk-approve" not in path:
+            return answer(method, path, *args, **more)
+        asked.append(path)
+        waiting = [row for row in fake.submissions.values() if row["status"] == "AWAITING REVIEW"]
+        if len(waiting) > 2:
+            fake._move(waiting[0], "APPROVED")
+        raise Refused(500, "Server error")
+
+    monkeypatch.setattr(fake, "_answer", breaks_off)
+    with pytest.raises(PanelUnreachable):
+        reconciliation.approve_finished(posting)
+    assert asked, "and nobody is asked for alone while it may be under way"
+    (found,) = reconciliation.read_and_reconcile(posting.study)
+    approved = [row for row in fake.submissions.values() if row["status"] == "APPROVED"]
+    assert 0 < len(approved) < 4 and len(found.to(Action.APPROVE)) == 4 - len(approved)
+    monkeypatch.setattr(fake, "_answer", answer)
+    assert reconciliation.approve_finished(posting) == 4 - len(approved)
+    (found,) = reconciliation.read_and_reconcile(posting.study)
+    assert found.differences == []
 
 
 def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific) -> None:

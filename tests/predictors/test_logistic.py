@@ -147,7 +147,7 @@ def test_it_is_saved_with_its_numbers_as_the_kind_that_it_is(tmp_path):
     artifacts.save(fitted, tmp_path / "named")
     again = artifacts.load(tmp_path / "named")
     assert np.array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
-    assert again.get_params() == {"numbers": ("seen",), "random_state": 4}
+    assert again.get_params() == {"numbers": ("seen",), "columns": (), "random_state": 4}
     for name in ("same_task", "previous_correct"):
         artifacts.save(registry.create(name).fit(some_pairs(4), [0, 1, 0, 1]), tmp_path / name)
         assert artifacts.verify(tmp_path / name)["kind"] == name

@@ -17,6 +17,7 @@ from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
+from survey.services.base.rights import STARTER_BANK
 from survey.study_file import Note
 
 from . import aids, export, label_reading, labels, people, real_evidence, screens, variants
@@ -108,7 +109,8 @@ class BeliefUpdate(Instrument):
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     signals = BeliefSignals()
-    demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank")
+    budget_planner = "survey.instruments.belief_update.reports.budget_file.BeliefBudget"
+    demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank", bank=STARTER_BANK)
 
     @cached_property
     def pairing(self) -> BeliefPairs:

@@ -1,15 +1,17 @@
 """The label (did the belief change), and how predictors of it are judged: overall and by the evidence's outcome."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from predictors import evaluation
+from predictors.hardness import COLUMNS
 from predictors.pairs import Pair as PredictorPair
 from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
 from survey.models import Assignment, Question
 
+from .hardness import columns_of
 from .labels import beliefs_of
 
 
@@ -33,6 +35,7 @@ class BeliefLearning(Learning):
     )
     baselines = (Baseline("previous_correct", {}), Baseline("same_task", {}))
     reads = "pairs"
+    columns = COLUMNS
 
     def __init__(self, threshold: int | None) -> None:
         self._threshold = threshold
@@ -50,6 +53,9 @@ class BeliefLearning(Learning):
     def examples(self, assignments: Sequence[Assignment]) -> tuple[Sequence[PredictorPair], np.ndarray]:
         learnt = [(pair, changed) for _index, pair, changed in self._learnable(assignments)]
         return [pair for pair, _changed in learnt], np.asarray([changed for _pair, changed in learnt], dtype=np.float64)
+
+    def columns_of(self, assignments: Sequence[Assignment], names: Collection[str]) -> dict[str, np.ndarray]:
+        return columns_of([assignments[index] for index, _pair, _changed in self._learnable(assignments)], names)
 
     def learnable(self, assignments: Sequence[Assignment]) -> np.ndarray:
         fit = np.zeros(len(assignments), dtype=bool)

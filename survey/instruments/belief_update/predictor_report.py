@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,23 @@ PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "bel
 
 
 def sections(
-    found: PredictorComparison, seconds: Mapping[str, float], failures: Mapping[str, str] | None = None
+    found: PredictorComparison,
+    seconds: Mapping[str, float],
+    failures: Mapping[str, str] | None = None,
+    beside: Collection[str] = (),
 ) -> Iterator[str]:
-    """The parts of the report, one by one. `failures`: why a predictor has no figures, by its name."""
+    """The parts of the report, one by one. `failures`: why a predictor has no figures, by its name. `beside`: the
+    predictors that read columns beside the texts, which have a table of their own."""
+    metrics = found["metrics"]
     yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
     yield f"{found['n']} rows; below each value its 95 % interval"
-    yield table_1(found["metrics"], list(failures or ()))
+    alone = {name: one for name, one in metrics.items() if name not in beside}
+    yield table_1(alone, [name for name in failures or () if name not in beside])
+    if beside:
+        yield "\nWith columns beside the texts: how hard the target is for people (priors of training rows) or models"
+        yield "The paper's task is text alone, so that these are not ranked with the rows above"
+        with_columns = {name: one for name, one in metrics.items() if name in beside}
+        yield table_1(with_columns, [name for name in failures or () if name in beside])
     for reason in (failures or {}).values():
         yield f"not measured: {reason}"
     yield "\nThe same log scores in bits (nats / ln 2; a coin toss has 1)"

@@ -26,10 +26,11 @@ from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import expecting, export, labels, norms, people, practice, priorities, screens
-from .analysis.normalising import RULE
+from .analysis.normalising import RULE, RULES
 from .estimands import ClozeEstimates
 from .models import AskedWord, WordScore, WrittenWord
 from .options import ClozeOptions
+from .quick_export import ClozeQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
 # What no page of a person shows.
@@ -58,10 +59,12 @@ class Cloze(ListedInstrument):
     columns = export.COLUMNS
     codebook_note = "Surprisals and entropies are in nats."
     signals = ClozeSignals()
+    budget_planner = "survey.instruments.cloze.reports.budget_file.ClozeBudgetFile"
     demonstration = Demonstration(
         "example-cloze.toml",
         "survey.instruments.cloze.demonstration.load_bank",
         "survey.instruments.cloze.demonstration.verdict",
+        bank="cloze-sentences",
     )
 
     @property
@@ -89,6 +92,13 @@ class Cloze(ListedInstrument):
                 "Cloze norms",
                 "What people wrote at each position, and how well language models' surprisal goes with it.",
                 "survey.instruments.cloze.reports.study_report.ClozeReport",
+            ),
+            ReportEntry(
+                "cloze_live",
+                "Cloze so far",
+                "Words by stage, answers at each position, and how many are the sentence's own.",
+                "survey.instruments.cloze.reports.live_report.ClozeLive",
+                while_it_runs=True,
             ),
             ReportEntry(
                 "cloze_budget",
@@ -260,6 +270,10 @@ class Cloze(ListedInstrument):
         return labels.written_word_of(assignment) is not None
 
     # Export
+
+    @property
+    def quick_export(self) -> ClozeQuickExport | None:
+        return ClozeQuickExport() if len(RULES) == 1 else None
 
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)

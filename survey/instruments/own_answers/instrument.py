@@ -1,6 +1,7 @@
 """Own answers as the core sees them."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from survey.services.base.compiled import insert
 
 from . import estimands, export, labels, people, screens
 from .models import AskedQuestion, OwnAnswer
+from .quick_export import OwnAnswersQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("copy", "<i4")])
 
@@ -137,6 +139,10 @@ class OwnAnswers(ListedInstrument):
     def answer_values(self, assignment: Assignment) -> list[Any]:
         answer = labels.answer_of(assignment)
         return [] if answer is None else [answer.text, answer.correct, answer.confidence]
+
+    @cached_property
+    def quick_export(self) -> OwnAnswersQuickExport:
+        return OwnAnswersQuickExport()
 
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)

@@ -33,6 +33,7 @@ from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
 from .practice import PreferencePractice
+from .quick_export import PreferenceQuickExport
 
 MODELS: Place = ("instrument", "options", "models")
 NAMED = 5
@@ -72,10 +73,12 @@ class Preference(ListedInstrument):
     columns = export.COLUMNS
     signals = PreferenceSignals()
     estimates = PreferenceEstimates()
+    budget_planner = "survey.instruments.preference.reports.budget_file.PreferenceBudget"
     demonstration = Demonstration(
         "example-preference.toml",
         "survey.instruments.preference.starter.load_starter_prompts",
         "survey.instruments.preference.demonstration.verdict_on",
+        bank="starter-prompts",
     )
 
     @cached_property
@@ -261,6 +264,10 @@ class Preference(ListedInstrument):
         return [judgement.a_first, judgement.cannot_judge, judgement.places, judgement.reason]
 
     # Export
+
+    @cached_property
+    def quick_export(self) -> PreferenceQuickExport:
+        return PreferenceQuickExport()
 
     def export_values(self, assignment: Assignment) -> list[Any]:
         return export.values(assignment)

@@ -62,6 +62,7 @@ class SelfPacedReading(ListedInstrument):
         "example-reading.toml",
         "survey.instruments.self_paced_reading.demonstration.load_bank",
         "survey.instruments.self_paced_reading.demonstration.verdict",
+        bank="reading-passages",
     )
 
     @property

@@ -1,22 +1,16 @@
 """`manage.py collect_answers MODEL --bank NAME`: ask a language model a bank's questions, zero-shot."""
 
-from argparse import ArgumentParser, ArgumentTypeError
-from decimal import Decimal, InvalidOperation
+from argparse import ArgumentParser
+from decimal import Decimal
 from typing import Any
 
+from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.models import AnswerCollection, ModelAnswer
 from survey.services.banks import collecting
 from survey.services.banks.importing import find_bank
-
-
-def amount(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise ArgumentTypeError(f"{text!r} is not an amount such as 0.15") from None
 
 
 class Command(HunchCommand):
@@ -26,18 +20,14 @@ class Command(HunchCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", metavar="MODEL", help="the server's name for it, or local:FOLDER")
+        parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--bank", required=True, metavar="NAME", help="NAME, or NAME@VERSION")
-        parser.add_argument("--name", default="", help="the name that tables show (the model's, if left out)")
         parser.add_argument("--questions", type=int, metavar="N", help="only this many questions, drawn at random")
         parser.add_argument("--seed", type=int, default=0, help="of the random draw")
-        parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
         parser.add_argument("--max-tokens", type=int, metavar="N", help="the most of a reply (5; without keys 512)")
         parser.add_argument("--replies", type=int, default=1, metavar="R", help="how often each question is asked (1)")
         parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the replies (0)")
-        parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
-        parser.add_argument("--price-out", type=amount, metavar="P", help="for a million tokens returned")
-        parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once this much is spent")
+        add_asking_arguments(parser)
 
     def handle(
         self,

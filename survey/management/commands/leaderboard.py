@@ -10,10 +10,12 @@ from survey.contracts.instruments import Metric
 from survey.exceptions import HunchError
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.stages.leaderboard import (
+    COLUMNS_NOTE,
     MAJORITIES,
     MAJORITIES_NOTE,
     LeaderboardLine,
     MetricValue,
+    boards_of,
     carried_by,
     leaderboard,
     learning_of,
@@ -65,7 +67,13 @@ class Command(HunchCommand):
             ),
             *(title for head in heads for title in (f"{head} - main", "95 %")),
         ]
-        self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in lines]))
+        alone, beside = boards_of(lines)
+        if alone:
+            self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in alone]))
+        if beside:
+            self.stdout.write("\nWith columns beside the texts")
+            self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in beside]))
+            self.stdout.write(COLUMNS_NOTE)
         self.stdout.write("")
         self.stdout.write(" ".join(metric.hint for metric in metrics))
         self.stdout.write("weighting design: over all candidates, by the design's weights; none: answers as they came.")

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Self
 
@@ -50,6 +50,8 @@ APPROVED, REJECTED = "APPROVED", "REJECTED"
 # Rates are learnt from the cost of so many cents: a small sum would leave only a rounded part of them.
 LEARNT_FROM = (10_000, 1000)  # reward, places
 PEOPLE_AT_ONCE = 500
+AT_THE_SAME_TIME = timedelta(minutes=1)
+COST_PARTS = ("rewards", "fees", "tax", "rep_sample_fees", "rep_sample_tax")  # Of what `/cost/` says.
 NO_WORKSPACE = "HUNCH_PROLIFIC_WORKSPACE is not set: without it Prolific cannot be asked for its balance and pay"
 # The columns of a demographic export that are not facts about a person.
 SUBMISSION_COLUMN, PERSON_COLUMN = "submission id", "participant id"
@@ -152,8 +154,29 @@ class ProlificAccount(PanelClient):
         return self._move(external_id, "STOP")
 
     def schedule(self, external_id: str, at: datetime) -> str:
+        # The documents have the time of a study collection in either place, and name the field of a study only.
         moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return str(self.api.transition(external_id, "SCHEDULE_PUBLISH", publish_at=moment).get("status") or "")
+        try:
+            made = self.api.transition(external_id, "SCHEDULE_PUBLISH", publish_at=moment)
+        except PanelRefused as refusal:
+            if "publish_at" not in refusal.message:
+                raise
+            self.api.set_publish_at(external_id, moment)
+            made = self.api.transition(external_id, "SCHEDULE_PUBLISH")
+        self._refuse_another_time(external_id, made, at)
+        return str(made.get("status") or "")
+
+    def _refuse_another_time(self, external_id: str, made: Mapping[str, Any], at: datetime) -> None:
+        """Take a schedule back that is not the one asked for.
+
+        Raises:
+            PanelRefused: it is for another time.
+        """
+        said = _time(made.get("publish_at"))
+        if said is None or abs(said - at) < AT_THE_SAME_TIME:
+            return
+        self._move(external_id, "CANCEL_PUBLISH")
+        raise PanelRefused(f"Prolific: to schedule the study: it took {said:%Y-%m-%d %H:%M} UTC instead; taken back")
 
     def unschedule(self, external_id: str) -> str:
         return self._move(external_id, "CANCEL_PUBLISH")
@@ -185,40 +208,50 @@ class ProlificAccount(PanelClient):
             fixed = sum(_cents(rewards.get(name)) for name in ("rep_sample_fees", "rep_sample_tax"))
         reward, places = LEARNT_FROM
         people, quote = reward * places, self.api.cost_of(reward, places)
-        total, fees, vat = (quote.get(name) for name in ("total_cost", "fees", "vat"))
-        if fees is None or vat is None:  # Fee and VAT in one number.
-            if total is None:
-                raise PanelUnreachable("Prolific: to calculate the cost: its answer holds no total")
-            return FeeRates(_hundredths(_cents(total) - people, people), 0, fixed)
-        return FeeRates(_hundredths(_cents(fees), people), _hundredths(_cents(vat), _cents(fees)), fixed)
+        # The total alone is documented; it has fee and VAT in one number. The parts count where they add up to it.
+        total = _read_cents(quote.get("total_cost"), "total_cost", "calculate the cost")
+        if total < people:
+            raise PanelUnreachable("Prolific: to calculate the cost: its total is less than the rewards")
+        fees, vat = _cents(quote.get("fees")), _cents(quote.get("vat"))
+        if abs(people + fees + vat - total) > 1:
+            return FeeRates(_hundredths(total - people, people), 0, fixed)
+        return FeeRates(_hundredths(fees, people), _hundredths(vat, fees), fixed)
 
     def spent(self, external_id: str) -> PostingCost:
         found = self.api.study_cost(external_id)
-        rewards, bonuses = _table(found.get("rewards")), _table(found.get("bonuses"))
-        amounts = [row for row in (*rewards.values(), *bonuses.values()) if isinstance(row, Mapping)]
-        names = ("fees", "tax", "rep_sample_fees", "rep_sample_tax")
-        fees = sum(_cents(one.get(name)) for one in (rewards, bonuses) for name in names)
+        parts = [_table(found.get(name)) for name in ("rewards", "bonuses")]
+        amounts = [row for part in parts for row in part.values() if isinstance(row, Mapping)]
+        currencies = {str(row["currency"]) for row in amounts if row.get("currency")}
+        # A part that is not named costs nothing yet. One that nobody here knows would make the sum wrong.
+        if len(currencies) > 1 or not found.keys() & {"rewards", "bonuses"}:
+            raise PanelUnreachable("Prolific: to read the cost: its answer cannot be added up")
+        sums = [
+            {name: _read_cents(value, name, "read the cost") for name, value in part.items() if value is not None}
+            for part in parts
+        ]
+        if strange := sorted(name for part in sums for name, cents in part.items() if cents and name not in COST_PARTS):
+            raise PanelUnreachable(f"Prolific: to read the cost: it has a part {strange[0]!r} that is not known here")
         return PostingCost(
-            rewards=_cents(rewards.get("rewards")),
-            bonuses=_cents(bonuses.get("rewards")),
-            fees=fees,
-            currency=next((str(row["currency"]) for row in amounts if row.get("currency")), ""),
+            rewards=sums[0].get("rewards", 0),
+            bonuses=sums[1].get("rewards", 0),
+            fees=sum(cents for part in sums for name, cents in part.items() if name != "rewards"),
+            currency=next(iter(currencies), ""),
         )
 
     def wallet(self) -> Wallet:
         found = self.api.balance(_workspace())
-        if found.get("available_balance") is None:
-            raise PanelUnreachable("Prolific: to read the balance: its answer holds none")
-        return Wallet(int(found["available_balance"]), str(found.get("currency_code") or ""))
+        balance = _read_cents(found.get("available_balance"), "available_balance", "read the balance")
+        return Wallet(balance, str(found.get("currency_code") or ""))
 
     def pay_advice(self, currency: str) -> PayAdvice:
         rows = self.api.reward_recommendations(_workspace(), currency)
         if not rows:
             raise PanelUnreachable("Prolific: to read the recommended reward: its answer holds none")
-        newest = rows[0]
+        newest, what = rows[0], "read the recommended reward"
+        least, good = "min_reward_per_hour", "recommended_reward_per_hour"
         return PayAdvice(
-            minimum=_cents(newest.get("min_reward_per_hour")),
-            recommended=_cents(newest.get("recommended_reward_per_hour")),
+            minimum=_read_cents(newest.get(least), least, what),
+            recommended=_read_cents(newest.get(good), good, what),
             currency=str(newest.get("currency") or currency),
         )
 
@@ -243,6 +276,8 @@ class ProlificAccount(PanelClient):
     def demographics(self, external_id: str) -> Iterator[Demographics]:
         for row in csv.DictReader(io.StringIO(self.api.demographics(external_id).lstrip("\ufeff"))):
             ids = {name.lower(): value or "" for name, value in row.items() if name}
+            if missing := [name for name in (SUBMISSION_COLUMN, PERSON_COLUMN) if name not in ids]:
+                raise PanelUnreachable(f"Prolific: to export demographic data: it has no column {missing[0]!r}")
             facts = {name: value or "" for name, value in row.items() if name and name.lower() not in NO_FACTS}
             yield Demographics(ids[SUBMISSION_COLUMN], ids[PERSON_COLUMN], facts)
 
@@ -284,7 +319,12 @@ class ProlificAccount(PanelClient):
         if amount is not None and _cents(amount) != asked:
             raise PanelRefused(f"Prolific: to set up the bonuses: {asked} cents were asked for, and it has {amount}")
         total = made.get("total_amount")
-        return PreparedBonuses(prepared, None if total is None else _cents(total) - asked)
+        if total is None:
+            return PreparedBonuses(prepared, None)
+        cents = _read_cents(total, "total_amount", "set up the bonuses")
+        if cents < asked:
+            raise PanelRefused(f"Prolific: to set up the bonuses: {asked} cents were asked for, and {cents} in total")
+        return PreparedBonuses(prepared, cents - asked)
 
     def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
         self.api.pay_bonuses(prepared)
@@ -312,6 +352,21 @@ def _workspace() -> str:
 
 def _table(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _read_cents(value: Any, name: str, what: str) -> int:
+    """Whole cents of a number, or of an amount with its currency, which must be one.
+
+    Raises:
+        PanelUnreachable: it is missing, or no number.
+    """
+    amount = value.get("amount") if isinstance(value, Mapping) else value
+    try:
+        if isinstance(amount, int | float | str) and not isinstance(amount, bool) and Decimal(str(amount)).is_finite():
+            return _cents(amount)
+    except ArithmeticError:
+        pass
+    raise PanelUnreachable(f"Prolific: to {what}: its answer holds no {name} that can be read")
 
 
 def _cents(value: Any) -> int:

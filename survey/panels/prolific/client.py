@@ -161,6 +161,11 @@ class ProlificClient:
         body = {"total_available_places": places}
         return self._call("PATCH", path, "change the places", json=body, repeat=True, explain=True)
 
+    def set_publish_at(self, study: str, publish_at: str) -> dict[str, Any]:
+        """Set when a draft is published. It is scheduled by a transition afterwards."""
+        path = f"/api/v1/studies/{_part(study)}/"
+        return self._call("PATCH", path, "set the time", json={"publish_at": publish_at}, repeat=True, explain=True)
+
     # Submissions
 
     def submissions(self, study: str) -> Iterator[dict[str, Any]]:

@@ -97,6 +97,7 @@ class FakeProlific:
         sample_fee: cents that a representative sample costs beside that.
         balance: cents in the wallet.
         slow: a study is PUBLISHING until it is read the next time.
+        time_in_study: the time of publishing is taken from the study, and not from the call that schedules it.
         clock: seconds; tests bring their own clock.
     """
 
@@ -115,6 +116,7 @@ class FakeProlific:
     minimum: int = 800
     recommended: int = 1200
     slow: bool = False
+    time_in_study: bool = False
     has_breakdown: bool = True
     signs_entry: bool = False
     has_secret: bool = True
@@ -521,12 +523,13 @@ class FakeProlific:
             needed = sum(row["amount"] for row in self._cost(study, projected=True)["rewards"].values())
             if needed > self._available():
                 raise Refused(400, "Not enough balance", f"{needed} are needed, and {self._available()} are there.")
-        if action == "SCHEDULE_PUBLISH" and not given.get("publish_at"):
+        publish_at = study.get("publish_at") if self.time_in_study else given.get("publish_at")
+        if action == "SCHEDULE_PUBLISH" and not publish_at:
             raise Refused(400, "Not possible", {"publish_at": ["This field is required."]})
         study["status"] = STUDY_MOVES[action][1]
         if action == "PUBLISH" and self.slow:
             study["status"] = "PUBLISHING"
-        study["publish_at"] = given.get("publish_at")
+        study["publish_at"] = publish_at if action == "SCHEDULE_PUBLISH" else None
         return study
 
     # Money, in whole cents

@@ -109,6 +109,11 @@ class Prolific(Panel):
             client.add_to_group(group, [one.ids.person for one in people])
         return Invitations(len(people))
 
+    def own_group(self, config: StudyConfig) -> str:
+        """A group belongs to a project or a workspace: without either, none is kept."""
+        is_known = config.panel.project or settings.HUNCH_PROLIFIC_WORKSPACE
+        return f"{config.slug} took part" if is_known and len(config.stages) > 1 else ""
+
     def invited_group(self, posting: Posting) -> str:
         return group_of_wave(posting.study, posting.wave)
 

@@ -32,11 +32,21 @@ def _drawn(condition: ConditionConfig, place: int, root: int, *names: str | int)
 
 
 def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
-    """Draw a sitting's levels. Needs the stage's lock: its arrivals give the sitting's position in the blocks."""
+    """Draw a sitting's levels. Needs the stage's lock: its arrivals give the sitting's position in the blocks.
+
+    In a later wave a person keeps the levels of the wave before, with the chances and seeds of their draw, unless the
+    study file has the wave's levels drawn anew.
+    """
     drawn = []
     conditions = _of(sitting.config, "sitting")
     chosen = _chosen(sitting, conditions)
+    kept = _kept(sitting) if conditions else {}
     for condition in conditions:
+        before = kept.get(condition.factor)
+        if before is not None and before.level in condition.levels and condition.factor not in chosen:
+            values = {"level": before.level, "probability": before.probability, "seed": before.seed}
+            drawn.append(ConditionLevel(sitting=sitting, factor=condition.factor, **values))
+            continue
         level, seed = _drawn(condition, stage.arrivals, stage.seed, "condition")
         drawn.append(
             ConditionLevel(
@@ -48,6 +58,14 @@ def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
             )
         )
     ConditionLevel.objects.bulk_create(drawn)
+
+
+def _kept(sitting: Sitting) -> dict[str, ConditionLevel]:
+    """By factor: what a person was given in the wave before, where they keep it."""
+    if sitting.wave == 1 or sitting.config.waves[sitting.wave - 2].levels == "drawn":
+        return {}
+    before = {"sitting__respondent": sitting.respondent_id, "sitting__wave": sitting.wave - 1}
+    return {row.factor: row for row in ConditionLevel.objects.filter(**before)}
 
 
 class GivenSlot(NamedTuple):

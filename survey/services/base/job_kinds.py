@@ -56,6 +56,7 @@ class JobKind:
         make: does it in a worker, and returns what to keep of it as JSON. It may be called again from the beginning
             after a worker died, so it changes nothing but `folder`, or what it can do twice.
         arguments: those of pages, command and API; their texts are checked before the row is made.
+        suits: whether it means anything in a study. Elsewhere it is not offered.
         check: further checks of the arguments, which raise HunchError and name the argument.
         keeps: how long the files can be had.
         queue: whose workers do it. Work that takes many minutes, or a core all the time, belongs to `queues.SCORE`.
@@ -67,6 +68,7 @@ class JobKind:
     right: Right
     make: Callable[[Work], Mapping[str, Any]]
     arguments: Sequence[Argument] = ()
+    suits: Callable[[Study], bool] = lambda study: True
     check: Callable[[Study, Given], None] = lambda study, given: None
     keeps: timedelta = timedelta(days=7)
     queue: str = queues.DEFAULT

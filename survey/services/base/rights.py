@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, ForeignKey, Model, OuterRef, Q, QuerySet
 
+from survey.contracts import instruments
 from survey.models import (
     AnswerCollection,
     Assignment,
@@ -35,13 +36,7 @@ from survey.models import (
 )
 
 Role = StudyMembership.Role
-STARTER_BANK = "starter"  # Comes with Hunch.
-SHIPPED_BANKS = (
-    STARTER_BANK,
-    "starter-prompts",
-    "cloze-sentences",
-    "reading-passages",
-)  # So do those of other instruments.
+STARTER_BANK = "starter"  # Comes with Hunch, whichever instruments there are.
 Row = TypeVar("Row", bound=Model)
 
 
@@ -215,8 +210,8 @@ def visible(user: Any, rows: QuerySet[Row], right: Right | None = None) -> Query
 
 
 def visible_banks(user: Any, right: Right = Right.SEE) -> QuerySet[Bank]:
-    """The banks of the studies in which the user has the right. To see: also those that the user uploaded, and the
-    starter bank, which comes with Hunch, for who may create studies."""
+    """The banks of the studies in which the user has the right. To see: also those that the user uploaded, and for who
+    may create studies the starter bank and those that instruments bring."""
     return visible(user, Bank.objects.all(), right)
 
 
@@ -238,7 +233,7 @@ def _banks(user: Any, keys: frozenset[int], right: Right) -> Any:
         return Bank.objects.filter(of_studies).order_by().values("pk")
     free = Q(created_by=user.pk)
     if may_make_studies(user):
-        free |= Q(name__in=SHIPPED_BANKS, created_by__isnull=True)
+        free |= Q(name__in={STARTER_BANK, *instruments.shipped_banks()}, created_by__isnull=True)
     return Bank.objects.filter(of_studies | free).order_by().values("pk")
 
 

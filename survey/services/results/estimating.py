@@ -314,7 +314,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         leaving=leaving,
         # A rule is about the answers under all levels.
         anytime=() if levels else tuple(_anytime_lines(stages, of_all_waves)),
-        waves=_wave_changes(study, stages, of_all_waves),
+        waves=_wave_changes(study, stages, of_all_waves, levels, by),
     )
 
 
@@ -389,12 +389,17 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
     )
 
 
-def _wave_changes(study: Study, stages: Sequence[Stage], read: Sequence[_Read]) -> tuple[WaveChange, ...]:
+def _wave_changes(
+    study: Study, stages: Sequence[Stage], read: Sequence[_Read], levels: Mapping[str, str], by: Sequence[str]
+) -> tuple[WaveChange, ...]:
     if not study.config.waves:
         return ()
     waves = {stage.index: stage.wave for stage in stages}
-    parts = [WavePart(waves[one.part.stage], one.part, one.estimands.measures, one.answers) for one in read]
-    return changes_between_waves(study, parts)
+    factors = {one.factor: one.levels for one in shown_conditions(study) if one.factor in by}
+    parts = [
+        WavePart(waves[one.part.stage], one.part, one.estimands.measures, one.answers, one.divisions) for one in read
+    ]
+    return changes_between_waves(study, parts, under=levels, by=factors)
 
 
 def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:

@@ -37,7 +37,14 @@ from survey.services.base.locks import count_arrival
 
 from . import waves
 from .capacity import admitting_stage, free_booklets, free_place, has_free_place
-from .identities import find_respondent, person_hash, store_identity, store_wave_identity, submission_hash
+from .identities import (
+    find_respondent,
+    free_identity,
+    person_hash,
+    store_identity,
+    store_wave_identity,
+    submission_hash,
+)
 from .quotas import nobody_fits
 from .refusals import too_many_from_here
 
@@ -131,13 +138,21 @@ def new_open_person(panel: str = "open") -> PanelIds:
 
 
 def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
-    """The sitting that these ids began, to continue it.
+    """The sitting that these ids began, to continue it; None for somebody who has begun none, or who comes again after
+    they found no free place.
 
     Raises:
         EntryRefused: the person has taken part under another submission.
     """
-    sitting = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
-    if sitting is None:
+    return _to_go_on_with(study, _newest(study, ids), ids)
+
+
+def _newest(study: Study, ids: PanelIds) -> Sitting | None:
+    return BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
+
+
+def _to_go_on_with(study: Study, sitting: Sitting | None, ids: PanelIds) -> Sitting | None:
+    if sitting is None or _comes_again(study, sitting, ids):
         return None
     if study.config.waves:
         return _of_this_wave(study, sitting, ids)
@@ -145,6 +160,17 @@ def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
     if known and known != submission_hash(study, ids):
         raise _taken_part()
     return sitting
+
+
+def _comes_again(study: Study, sitting: Sitting, ids: PanelIds) -> bool:
+    """Whether the person of this sitting found no free place in it and comes another time: with another submission, or
+    to another stage. In a later wave nobody does: they could not be the same respondent."""
+    if sitting.wave > 1 or sitting.state != Sitting.State.TURNED_AWAY or not sitting.found_no_place:
+        return False
+    if sitting.respondent.panel_identity.submission_hash:
+        return waves.submission_is_another(study, sitting, ids)
+    stage = admitting_stage(study)
+    return stage is not None and stage.pk != sitting.stage_id and waves.wave_of(study, stage) == 1
 
 
 def _of_this_wave(study: Study, sitting: Sitting, ids: PanelIds) -> Sitting | None:
@@ -175,8 +201,7 @@ def refuse_out_of_wave(study: Study, ids: PanelIds) -> None:
     stage = admitting_stage(study) if study.config.waves else None
     if stage is None or (wave := waves.wave_of(study, stage)) == 1:
         return
-    before = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
-    waves.refuse_who_is_not_due(study, wave, before, now=timezone.now())
+    waves.refuse_who_is_not_due(study, wave, _newest(study, ids), now=timezone.now())
 
 
 def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
@@ -186,7 +211,8 @@ def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
     """
     slugs = study.config.panel.exclude_people_of
     others = Study.objects.filter(slug__in=slugs).only("pk").order_by() if slugs else ()
-    if find_respondent(others, ids) is not None:
+    found = find_respondent(others, ids)
+    if found is not None and not all(sitting.found_no_place for sitting in found.sittings.all()):
         raise EntryRefused(
             _("You have taken part in an earlier study of ours, and this one is for people who have not."),
             code="took_part_in_another",
@@ -258,16 +284,24 @@ def begin_sitting(
     panel, respondent = panels.of_study(study), Respondent(study=study, is_simulated=simulated)
     # It is asked before there is a row of the person. Of who walks through a test copy it knows nothing.
     panel_decides = type(panel).admit is not Panel.admit and (simulated or not study.is_test)
-    may_begin = False
-    if stage is not None:
+    before: Sitting | None = None
+
+    def admitted() -> bool:
+        if stage is None:
+            return False
         sql, values = _may_begin(stage, study, ids)
         if panel_decides:
-            may_begin = bool(run(f"SELECT {sql}", *values)[0][0])
-        else:
-            may_begin = insert_where(respondent, (sql, values)) is not None
-    if not may_begin and (begun := find_sitting(study, ids)):  # Or in another tab, which was faster.
-        transaction.set_rollback(True)  # Nobody has arrived.
-        return begun
+            return bool(run(f"SELECT {sql}", *values)[0][0])
+        return insert_where(respondent, (sql, values)) is not None
+
+    may_begin = admitted()
+    if not may_begin and (before := _newest(study, ids)):  # Or in another tab, which was faster.
+        if begun := _to_go_on_with(study, before, ids):
+            transaction.set_rollback(True)  # Nobody has arrived.
+            return begun
+        respondent.came_before = before.respondent
+        free_identity(before.respondent)  # Where the person does not begin after all, all of it is rolled back.
+        may_begin = admitted()
     if stage is None:
         raise _closed()
     instruments.kind(study.instrument)  # Nobody is let in who could be shown nothing.
@@ -279,7 +313,8 @@ def begin_sitting(
     now = timezone.now()
     _refuse_crowds(study, address, now)
     if panel_decides:
-        panel.admit(study, ids, now=now)
+        if before is None:
+            panel.admit(study, ids, now=now)
         insert(respondent)
     store_identity(respondent=respondent, ids=ids, browser=browser)
     return _began(respondent, stage, study, wave=1, language=language, levels=levels, now=now)
@@ -302,8 +337,7 @@ def _begin_again(
         return begun
     instruments.kind(study.instrument)
     now = timezone.now()
-    newest = BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
-    before = waves.refuse_who_is_not_due(study, wave, newest, now=now)
+    before = waves.refuse_who_is_not_due(study, wave, _newest(study, ids), now=now)
     if before.respondent.is_simulated != simulated and not study.is_test:
         raise EntryRefused("real and simulated people do not stand in for each other", code="not_for_simulated_people")
     refuse_people_of_others(study, ids)

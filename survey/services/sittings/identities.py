@@ -104,6 +104,14 @@ def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str = "") 
     )
 
 
+def free_identity(respondent: Respondent) -> None:
+    """Let the person of a visit that found no place come again as a new respondent. The visit keeps its ids, which it
+    may be paid by; by the hash, the person is found no more."""
+    identity = respondent.panel_identity
+    identity.person_hash = keyed_digest([identity.person_hash, respondent.pk], purpose="came before")
+    identity.save(update_fields=["person_hash"])
+
+
 def store_wave_identity(*, respondent: Respondent, wave: int, ids: PanelIds, browser: str = "") -> WaveIdentity:
     """The ids with which somebody comes back. The person hash is that of wave 1 and stays there."""
     study = respondent.study

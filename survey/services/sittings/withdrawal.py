@@ -52,6 +52,7 @@ STAYS: frozenset[type[models.Model]] = frozenset(
         Consent,
         DataChoice,
         PanelIdentity,
+        Respondent,
         Sitting,
         SnapshotAnswer,
         Submission,
@@ -91,6 +92,7 @@ class Plan:
             )
             lines.append(f"  stage {part['stage']}: {became}")
         lines += [f"  had learnt from them, and keeps what it learnt: {run}" for run in self.runs]
+        lines += [f"  of the same person, withdrawn too: {one}" for one in _other_visits(self.respondent)]
         lines.append(
             "  kept: pseudonym, consent, conditions and the plan's rows without content; the panel's ids until the "
             "payment is settled (purge_identities)"
@@ -107,6 +109,18 @@ def find_respondent(pseudonym: str) -> Respondent:
     if found is None:
         raise NotFound(f"no respondent is called {pseudonym!r}: a pseudonym looks like r-0123456789abcdef")
     return found
+
+
+def _other_visits(respondent: Respondent) -> list[Respondent]:
+    """The same person's visits that found no free place, and the one after them."""
+    found, waiting = {respondent.pk: respondent}, [respondent]
+    while waiting:
+        one = waiting.pop()
+        near = Respondent.objects.select_related("study").filter(Q(pk=one.came_before_id) | Q(came_before=one))
+        new = [other for other in near if other.pk not in found]
+        found |= {other.pk: other for other in new}
+        waiting += new
+    return [one for key, one in sorted(found.items()) if key != respondent.pk]
 
 
 def plan_withdrawal(respondent: Respondent) -> Plan:
@@ -183,7 +197,8 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
 def withdraw(
     *, respondent: Respondent, now: datetime, reason: str = "", by: Any = None, via: str = "command"
 ) -> Withdrawal:
-    """Delete everything that a person gave, and record the withdrawal. A second call changes nothing.
+    """Delete everything that a person gave, and record the withdrawal. A second call changes nothing. Earlier visits of
+    the same person, which found no free place, are withdrawn with it.
 
     A sitting that was past its items, or has none left to answer, counts as complete, since the person had given what
     was asked: it is paid. An earlier one is over without pay. A caller that holds one of the person's sittings must
@@ -192,6 +207,12 @@ def withdraw(
     Takes the locks of all the person's sittings, so that an answer in flight is either deleted or refused. Then takes
     the locks of the stages, so that no snapshot contains half of the answers.
     """
+    for other in _other_visits(respondent):
+        _withdraw_visit(respondent=other, now=now, reason=reason, by=by, via=via)
+    return _withdraw_visit(respondent=respondent, now=now, reason=reason, by=by, via=via)
+
+
+def _withdraw_visit(*, respondent: Respondent, now: datetime, reason: str, by: Any, via: str) -> Withdrawal:
     sittings = list(
         Sitting.objects.select_for_update(of=("self",), no_key=True)
         .filter(respondent=respondent)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from predictors import training as predictor_training
+from predictors.errors import PredictorError
 from predictors.evaluation.scoring import in_bits
 from survey.contracts import instruments
 from survey.contracts.instruments import Learning, Metric
@@ -18,6 +20,11 @@ SAMPLED, HOLDOUT, MAJORITIES = "sampled", "holdout", "majorities"
 MAJORITIES_NOTE = (
     "Majorities: the items of a test stage, each once, by the label of most of its answers. They are extremes of "
     "the scores, so that these figures are none of all items."
+)
+COLUMNS_NOTE = (
+    "These read how hard the target is beside the texts: people's priors, from training answers alone, or language "
+    "models' answers. That is another task than the paper's, which is text alone, so that they are not ranked with the "
+    "predictors of texts."
 )
 LEVELS = "levels"  # In `Evaluation.metrics`: the same under each FACTOR=LEVEL.
 # In a difference: so few answers decide which of the two predictors has the better log score.
@@ -70,12 +77,28 @@ class LeaderboardLine:
     @property
     def predictor(self) -> str:
         """Its name with the parameters that were set, since two may have the same name."""
-        params = ", ".join(f"{name} {value}" for name, value in self.run.params.items())
+        params = ", ".join(
+            f"{name} {'+'.join(map(str, value)) if isinstance(value, list) else value}"
+            for name, value in self.run.params.items()
+        )
         return f"{self.run.name} ({params})" if params and not self.is_main else self.run.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What it reads beside the texts; empty for a predictor of texts alone, as the paper's task is."""
+        try:
+            return predictor_training.columns_of(self.run.name, self.run.params)
+        except PredictorError:  # A run of an earlier version, whose settings are no longer known.
+            return ()
 
     @property
     def is_main(self) -> bool:
         return self.run.role == PredictorRun.Role.MAIN
+
+
+def boards_of(lines: Sequence[LeaderboardLine]) -> tuple[list[LeaderboardLine], list[LeaderboardLine]]:
+    """The lines as two leaderboards: of predictors of texts alone, and of those with columns beside the texts."""
+    return [line for line in lines if not line.columns], [line for line in lines if line.columns]
 
 
 def carried_by(lines: Sequence[LeaderboardLine]) -> list[str]:
@@ -277,6 +300,12 @@ def columns_of(learning: Learning) -> tuple[Column, ...]:
                 f"Its {metric.name} less that of the main predictor, over all of the same answers",
             )
         ),
+        Column(
+            "columns",
+            "text",
+            "What it reads beside the texts, with + between: people (priors of training answers) or models (their "
+            "answers). Empty: texts alone, as the paper's task is. The two are leaderboards of their own.",
+        ),
     )
 
 
@@ -296,4 +325,5 @@ def file_rows(study: Study, learning: Learning) -> Iterator[list[Any]]:
             line.weighting or None,
             line.n,
             *(value for figure in figures for value in (figure.value, figure.low, figure.high)),
+            "+".join(line.columns) or None,
         ]

@@ -18,6 +18,7 @@ import bandit
 from predictors import training as predictor_training
 from predictors.errors import Stopped
 from predictors.evaluation.metrics import losses_of
+from predictors.hardness import PEOPLE
 from survey.contracts import instruments
 from survey.models import (
     Assignment,
@@ -86,7 +87,16 @@ def train_member(held: Claim) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "member"
         trained = predictor_training.train_member(
-            run.name, run.params, run.seed, step.member, inputs, labels.tolist(), None, folder, held.heartbeat
+            run.name,
+            run.params,
+            run.seed,
+            step.member,
+            inputs,
+            labels.tolist(),
+            None,
+            folder,
+            held.heartbeat,
+            _columns(run, answers),
         )
         stored = files.store_folder(folder)
     with transaction.atomic():
@@ -105,6 +115,16 @@ def train_member(held: Claim) -> None:
         for withdrawal in Withdrawal.objects.filter(respondent__in=people):
             withdrawal.predictor_runs.add(run)  # The person left while we learnt from their answers.
         held.finish({**trained, "kept_back": held_out})
+
+
+def _columns(run: PredictorRun, answers: Sequence[Assignment], *, predicted: bool = False) -> Mapping[str, Any] | None:
+    """What a predictor reads beside the texts of these answers, for most nothing. It is not told what people stated in
+    answers that it predicts."""
+    names = predictor_training.columns_of(run.name, run.params)
+    if not names:
+        return None
+    read = [name for name in names if not (predicted and name == PEOPLE)]
+    return _learning(run.stage.study).columns_of(answers, read)
 
 
 def nothing_to_learn(labels: np.ndarray) -> str:
@@ -279,7 +299,8 @@ def _scores(run: PredictorRun, part: Judged, stage: Stage, progress: Progress) -
     if planned and None not in stored:
         return np.asarray(stored, dtype=np.float64)
     inputs, _labels = _learning(stage.study).checked_examples(part.answers)
-    return predictor_training.score(folders_of(run), inputs, progress).astype(np.float64)
+    columns = _columns(run, part.answers, predicted=True)
+    return predictor_training.score(folders_of(run), inputs, progress, columns=columns).astype(np.float64)
 
 
 def _figures(

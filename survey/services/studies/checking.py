@@ -393,12 +393,13 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 f"{panel.spending_cap} does not cover the panel's fees, about {cost.total} in all: the last places "
                 "could not be published",
             )
-        if "participant_group" in kind.keys and panel.participant_group is None and len(config.stages) > 1:
+        has_none = panel.participant_group is None and not kind.own_group(config)
+        if "participant_group" in kind.keys and has_none and len(config.stages) > 1:
             yield Finding(
                 "remark",
                 "panel.participant_group",
-                "none is named: people who find a stage full are kept away from the later ones, although they never "
-                "took part",
+                "none is named, and no project: people who find a stage full are kept away from the later ones, "
+                "although they never took part",
             )
         shortest = kind.shortest_maximum(config.expected_minutes)
         if panel.maximum_minutes is not None and panel.maximum_minutes < shortest:

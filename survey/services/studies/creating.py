@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from predictors.errors import PredictorError
 from predictors.registry import default_params, reads, require_numbers, settings_of
 from predictors.registry import names as predictor_names
-from predictors.training import members_of
+from predictors.training import columns_of, members_of
 from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
@@ -364,6 +364,22 @@ def _check_choice(
             settings_of(wanted.name, {name: wanted.params[name]})
         except PredictorError as exc:
             report((*place, "params", name), str(exc).removeprefix(f"{name}: "))
+            return
+    if columns := (wanted.params.keys() <= known.keys() and columns_of(wanted.name, wanted.params)):
+        _check_columns(columns, place, learning, report)
+
+
+def _check_columns(
+    columns: Sequence[str], place: Place, learning: instruments.Learning | None, report: Reporter
+) -> None:
+    if place == ("predictor",):
+        report(
+            (*place, "params", "columns"),
+            "the predictor that plans stages reads texts alone: give columns to one under [[predictor.compared]]",
+        )
+    elif learning is not None and (unknown := [name for name in columns if name not in learning.columns]):
+        known = ", ".join(learning.columns) or "none"
+        report((*place, "params", "columns"), f"the instrument does not know {', '.join(unknown)}; it knows {known}")
 
 
 def _check_questions(study: Study, report: Reporter, *, planned: Collection[int] = ()) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from tests import cast
 from tests.frontend.pages import arrive, read
 from tests.golden.psych_ds import errors_of
 from tests.golden.test_package import built
+from tests.golden.test_quick_export import both_ways
 
 pytestmark = pytest.mark.django_db
 
@@ -154,6 +156,13 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
     assert sum(counts) == 48 and set(counts) == {2, 4} and len(norms) == AskedWord.objects.count()
     chances = chance_of_positions(study)
     assert len(chances) == len(norms) and all(12 / 29 < chance <= 1 for chance in chances.values())
+    live = reports.make(study, "cloze_live")
+    assert live.data == {"words": 48, "people": 16, "positions": len(norms), "enough": len(norms), "full": len(norms)}
+    by_stage, at_positions = (table.rows for table in live.tables)
+    assert [row[:3] for row in by_stage] == [(1, 24, 8), (2, 24, 8)]
+    assert sum(row[1] * row[5] for row in by_stage) == pytest.approx(sum(int(row["k_lenient"]) for row in norms))
+    assert [tuple(row) for row in at_positions] == sorted(Counter(counts).items())
+    assert len(both_ways(study)[1]) == 48
     rows = exported(study, tmp_path / "answers", "answers.csv")
     assert {row["rule"] for row in rows} == {"1"}
     assert {row["words_shown"] for row in rows if row["sentence_id"] == "s5"} <= {"3", "4"}

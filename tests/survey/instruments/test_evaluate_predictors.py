@@ -523,3 +523,34 @@ def test_the_baselines_come_out_as_in_the_paper_where_they_depend_on_the_test_ro
     for name, paper in (("previous_correct", 0.599), ("same_task", 0.688)):
         low, high = metrics[name]["intervals"]["auc"]["overall"]
         assert low < paper < high
+
+
+def test_columns_beside_the_texts_make_a_table_of_their_own(tmp_path):
+    """The label follows the target's prior, which only the training file says."""
+    rng = np.random.default_rng(3)
+    easy = rng.uniform(size=30)
+
+    def rows(n, start):
+        return [
+            [*row[:1], f"target {index % 30}", *row[2:5], int(rng.uniform() < easy[index % 30])]
+            for index, row in enumerate(rows_of(n, start=start))
+        ]
+
+    given = [[*row, round(100 * easy[index % 30])] for index, row in enumerate(rows(240, 0))]
+    train = written(tmp_path / "train.csv", given, [*COLUMNS, "prior"])
+    test = written(tmp_path / "test.csv", rows(120, 1000))
+    files = ("--train", train, "--test", test)
+    out = tmp_path / "out"
+    printed = run(*files, "--predictors", CHEAP, "--columns", "people", "--out", out)
+    alone, beside = printed.split("With columns beside the texts")
+    assert "same_task_people" not in alone.split("in bits")[0]
+    assert "same_task_people" in beside
+    figures = json.loads((out / "metrics.json").read_text())
+    assert figures["same_task_people"]["nll"]["overall"] < figures["same_task"]["nll"]["overall"] - 0.05
+    facts = json.loads((out / "comparison.json").read_text())
+    assert facts["columns"] == {"same_task_people": ["people"]}
+    assert facts["reference"] in ("previous_correct", "same_task")
+    said, _printed = refused(*files, "--predictors", CHEAP, "--columns", "people,models")
+    assert "no row says models_right, which the column models is read from" in said
+    said, _printed = refused(*files, "--predictors", "previous_correct", "--columns", "people")
+    assert "none of the predictors reads columns; add one of hybrid, logistic or same_task" in said

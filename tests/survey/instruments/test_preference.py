@@ -32,6 +32,7 @@ from tests import cast
 from tests.frontend.pages import arrive
 from tests.golden.psych_ds import errors_of
 from tests.golden.test_package import built
+from tests.golden.test_quick_export import both_ways
 from tests.predictors.fake_endpoint import chat, refusal, running
 
 pytestmark = pytest.mark.django_db
@@ -152,7 +153,7 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
     folder = tmp_path / "export"
     files.write_export(study, folder)
     rows = exported(study, folder, "answers.csv")
-    assert len(rows) == 48
+    assert len(rows) == len(both_ways(study)[1]) == 48
     assert {(row["role"], row["control_kind"]) for row in rows} == {
         ("sampled", ""),
         ("control", "same"),

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
-from bandit import EpsilonGreedy, Uniform
+from bandit import EpsilonGreedy, Uniform, hajek
+from predictors.evaluation.agreement import alphas
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
 from survey.instruments.preference.analysis.analysing import AnalysisSettings, Material, analyse
 from survey.instruments.preference.analysis.elo import elo
-from survey.instruments.preference.analysis.errors import covariance, figure
+from survey.instruments.preference.analysis.errors import covariance, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
 from survey.instruments.preference.analysis.judgements import Judgements
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
@@ -205,10 +206,47 @@ def test_two_way_errors_of_rows_without_people_are_those_of_prompts() -> None:
     assert covariance(influence, person=np.arange(200), prompt=prompt)[0, 0] == pytest.approx(expected)
 
 
-def test_an_interval_of_a_share_stays_between_0_and_1() -> None:
-    found = figure(0.97, 0.02**2, 12, scale="share")
-    assert 0.8 < (found.low or 0) < 0.97 < (found.high or 0) < 1
-    assert figure(0.5, 0.1, 1).low is None
+def test_an_interval_of_a_share_is_wilsons_for_answers_that_share_nothing() -> None:
+    alone = np.arange(20)
+    found = share_figure(np.r_[np.ones(17), np.zeros(3)], np.ones(20), person=alone, prompt=alone)
+    assert (found.low, found.high) == pytest.approx((0.6396, 0.9476), abs=1e-4)  # Textbook value for 17 of 20.
+    every = share_figure(np.ones(20), np.ones(20), person=alone, prompt=alone)
+    assert every.high == 1 and every.low == pytest.approx(20 / (20 + 1.96**2), abs=1e-4)
+    people = share_figure(np.r_[np.ones(17), np.zeros(3)], np.ones(20), person=alone // 5, prompt=alone)
+    assert (people.low or 0) < (found.low or 0) and (people.high or 0) > (found.high or 0)
+    assert share_figure(np.ones(20), np.ones(20), person=alone, prompt=alone % 2).low is None  # Two prompts.
+
+
+def test_a_share_of_heavy_answers_is_less_certain_and_ties_make_it_more_so() -> None:
+    alone, values = np.arange(20), np.tile([1.0, 0.0], 10)
+    width = [
+        (found.high or 0) - (found.low or 0)
+        for found in (
+            share_figure(np.full(20, 0.5), np.ones(20), person=alone, prompt=alone),
+            share_figure(values, np.ones(20), person=alone, prompt=alone),
+            share_figure(values, np.r_[np.full(18, 0.1), 1, 1], person=alone, prompt=alone),
+        )
+    ]
+    assert width == sorted(width) and width[2] > 1.5 * width[1]
+
+
+def test_what_is_known_of_how_items_differ_is_taken_off_where_all_of_them_were_asked() -> None:
+    rng = np.random.default_rng(5)
+    own = rng.random(200) < 0.7
+    item = np.repeat(np.arange(200), 2)
+    values, weight, chance = own[item].astype(float), np.ones(400), np.full(400, 0.6)
+    whole = hajek(values=values, probability=weight, cluster=np.arange(400), item=item)
+    kept = judging.of_these_items(whole, values, weight, item, chance, items=200)
+    assert kept.standard_error < 0.2 * whole.standard_error  # People agree on every item: nothing else is uncertain.
+    some = judging.of_these_items(whole, values, weight, item, chance, items=20_000)
+    assert some.standard_error == pytest.approx(whole.standard_error, rel=0.01)
+    noise = (rng.random(400) < 0.7).astype(float)
+    found = hajek(values=noise, probability=weight, cluster=np.arange(400), item=item)
+    assert judging.of_these_items(found, noise, weight, item, chance, items=200).standard_error == pytest.approx(
+        found.standard_error, rel=0.1
+    )
+    once = judging.of_these_items(found, noise, weight, np.arange(400), chance, items=200)
+    assert once == found  # Nobody answered what another did, and the judge's chance is the same everywhere.
 
 
 def test_people_who_differ_from_item_to_item_have_one_pooled_kappa() -> None:
@@ -217,9 +255,49 @@ def test_people_who_differ_from_item_to_item_have_one_pooled_kappa() -> None:
         [StagePlan(Uniform(), 30, 8, responses_per_item=3)],
         rng=np.random.default_rng(3),
     )
-    found = of_people(judged, rng=np.random.default_rng(0))
-    assert found.pooled and found.kappas[0].n == 240 and found.alpha is not None
-    assert found.alpha == pytest.approx(found.kappas[0].kappa.value or 0, abs=0.02)
+    found = of_people(judged)
+    kappa, alpha = found.kappas[0].kappa, found.alpha
+    assert found.pooled and found.kappas[0].n == 240 and kappa.value is not None and alpha.value is not None
+    assert alpha.value == pytest.approx(kappa.value, abs=0.02)
+    assert (kappa.low or 0) < kappa.value < (kappa.high or 0) and (alpha.low or 0) < alpha.value < (alpha.high or 0)
+
+
+def test_alpha_is_that_of_the_units_for_every_number_of_answers_and_weight() -> None:
+    rng = np.random.default_rng(8)
+    answers = rng.integers(1, 5, 60)
+    unit = np.repeat(np.arange(60), answers)
+    judged = study(models=2)
+    judged = judged.where(np.arange(len(unit)) % judged.n)
+    value, weight = rng.integers(0, 8, len(unit)) - 3.5, rng.uniform(0.2, 1, 60)
+    judged = replace(
+        judged,
+        prompt=unit,
+        prompts=tuple(map(str, range(60))),
+        a=np.zeros(len(unit), dtype=int),
+        b=np.ones(len(unit), dtype=int),
+        value=value,
+        outcome=np.where(value > 0, 1, -1),
+        person=np.arange(len(unit)),
+        probability=np.ones(len(unit)),
+    )
+    counts = np.zeros((60, 8))
+    np.add.at(counts, (unit, (value + 3.5).astype(int)), 1)
+    several = answers >= 2
+    (expected,) = alphas(counts[several], np.ones((1, several.sum())), level="ordinal")
+    assert of_people(judged).alpha.value == pytest.approx(float(expected), abs=1e-12)
+    weighted = of_people(replace(judged, probability=1 / weight[unit] / 10)).alpha.value or 0
+    (expected,) = alphas(counts[several], weight[None, several], level="ordinal")
+    assert weighted == pytest.approx(float(expected), abs=0.01)  # Apart from the correction for few answers.
+
+
+def test_pairs_of_answers_that_share_a_person_go_together() -> None:
+    rng = np.random.default_rng(3)
+    prompt, influence = np.arange(300), rng.normal(size=300)
+    others = 1000 + np.arange(300)
+    nobody_twice = pair_variance(influence, people=(others, others + 1000), prompt=prompt)
+    assert nobody_twice == pytest.approx((influence**2).sum() * 300 / 299, rel=0.01)
+    same = pair_variance(np.ones(300), people=(np.arange(300) % 3, others), prompt=prompt)
+    assert same > 50 * pair_variance(np.ones(300), people=(others, others + 1000), prompt=prompt)
 
 
 def test_every_printed_figure_is_in_the_json_and_none_is_infinite(tmp_path: Path) -> None:

@@ -15,9 +15,21 @@ from django.urls import reverse
 
 from predictors.datasets import read
 from survey.instruments.belief_update.export import PAPER_COLUMNS
+from survey.instruments.belief_update.labels import beliefs_of
 from survey.instruments.belief_update.management.commands import evaluate_predictors
 from survey.instruments.belief_update.reports import releasing
-from survey.models import ApiToken, Assignment, AuditEntry, Respondent, Slot, Stage, Study
+from survey.models import (
+    ApiToken,
+    Assignment,
+    AuditEntry,
+    LanguageModel,
+    ModelAnswer,
+    Respondent,
+    Slot,
+    Stage,
+    Study,
+)
+from survey.services.answers.counting import training_examples
 from survey.services.answers.majorities import majorities_of
 from survey.services.results import reports
 from survey.services.stages import jobs, lifecycle
@@ -267,3 +279,27 @@ def test_a_stage_counts_its_rows(tmp_path: Path) -> None:
         (1, Stage.State.FROZEN, 12, 12, 0),
         (2, Stage.State.FROZEN, 24, 0, 4),
     ]
+
+
+def test_columns_of_how_hard_targets_are_follow_the_papers_and_give_the_study_the_same_table(tmp_path: Path) -> None:
+    study = frozen_test_stage(ties="label_1").study
+    target = training_examples(cast.stage_of(study))[0].slot.item.pair.target
+    for name, correct in (("one", True), ("two", False)):
+        model = LanguageModel.objects.create(name=name)
+        ModelAnswer.objects.create(language_model=model, question=target, correct=correct)
+    call_command("release", study.slug, "--out", str(tmp_path), "--columns", "people,models", stdout=io.StringIO())
+    train, test = (list(csv.DictReader((tmp_path / name).open(newline=""))) for name in ("train.csv", "test.csv"))
+    assert list(train[0]) == [*NAMES, "prior", "models_right"]
+    answers = training_examples(cast.stage_of(study))
+    assert [row["prior"] for row in train] == [str(beliefs_of(answer).prior) for answer in answers]
+    assert train[0]["models_right"] == "0.5"
+    assert {row["prior"] for row in test} == {""}, "a prior of a row kept back is in no file"
+    assert "| prior | percentage points |" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    files = ("--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv"))
+    shared = ("--predictors", "same_task", "--columns", "people,models", "--samples", "20")
+    of_files, of_study = evaluated(*files, *shared), evaluated("--study", study.slug, *shared)
+    assert "same_task_people_models" in of_study
+    assert of_files == of_study
+    assert "columns: 'texts' is not one of people, models" in refused(
+        "release", study.slug, "--out", str(tmp_path), "--columns", "texts"
+    )

@@ -33,6 +33,15 @@ def test_the_demo_study_takes_the_next_free_slug(starter) -> None:
     assert demonstration.create_demo_study(name="demo-open").slug == "demo-open"
 
 
+def test_every_demonstration_names_the_bank_that_it_loads(db) -> None:
+    for name in instruments.names():
+        if (shown := instruments.kind(name).demonstration) is not None:
+            assert demonstration.load_bank(name).name == shown.bank
+            found = instruments.demonstration_with(shown.bank, instrument=name)
+            assert found is shown, name
+    assert instruments.demonstration_with("mine") is None and instruments.demonstration_with("") is None
+
+
 def test_the_demo_study_stores_the_file_that_was_run(starter) -> None:
     study = demonstration.create_demo_study(seed=99, respondents=8)
     stored = tomllib.loads(study.source_text)

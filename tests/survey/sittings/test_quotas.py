@@ -19,8 +19,9 @@ from survey.services.results.export import contents
 from survey.services.results.export.sitting_files import QUOTAS, sitting_files
 from survey.services.results.package.coarsening import LEFT_OUT
 from survey.services.sittings import quotas
-from survey.services.sittings.enrolment import stage_to_join
+from survey.services.sittings.enrolment import find_sitting, stage_to_join
 from survey.services.sittings.withdrawal import withdraw
+from survey.services.stages import jobs, lifecycle
 from survey.services.studies.checking import check_study
 from survey.study_file import QuotaConfig
 from tests import cast
@@ -103,6 +104,28 @@ def test_who_belongs_in_no_cell_ends_or_goes_on_as_the_file_says() -> None:
     third = cast.open_stage("third", **study_of({**OFTEN, "otherwise": "admit"})).study
     assert come(third, use="never").step.kind == "checks"
     assert places() == [("use", "", "outside")] * 3
+
+
+def test_who_found_the_cell_full_may_come_to_the_next_stage_and_whom_nobody_looks_for_may_not() -> None:
+    full = {**OFTEN, "when_full": "study_full", "otherwise": "study_full"}
+    made = cast.open_stage(**study_of(full, stages=[{"sittings": 4}, {"sittings": 4}]))
+    study = made.study
+    for _person in range(2):
+        come(study, use="daily")
+    late, other = come(study, use="daily"), come(study, use="never")
+    assert find_sitting(study, late.ids) == late.sitting, "in the same stage it is over"
+    jobs.run_inline(lifecycle.close_stage(made, now=True))
+    lifecycle.open_stage(cast.stage_of(study, 2))
+    assert find_sitting(study, other.ids) == other.sitting
+    assert find_sitting(study, late.ids) is None
+    next_study = cast.open_stage("next", panel={"kind": "generic", "exclude_people_of": [study.slug]}).study
+    assert cast.begin(next_study, late.ids), "they took no part in the other study"
+    again = cast.Visitor(study, ids=late.ids)
+    assert again.sitting.respondent.came_before == late.sitting.respondent
+    assert again.post(use="daily").kind == "checks" and again.sitting.stage.index == 2
+    assert cast.begin(study, late.ids) == again.sitting, "once"
+    with pytest.raises(EntryRefused, match="earlier study"):
+        cast.begin(next_study, other.ids)
 
 
 def test_a_quota_over_two_forms_is_decided_after_the_second(django_assert_max_num_queries: Any) -> None:

@@ -4,6 +4,7 @@ knows of waves. One study for all who only look."""
 import csv
 import io
 import json
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from survey.exceptions import EntryRefused, FileErrors, StateRefused
 from survey.models import (
     ApiToken,
     AuditEntry,
+    ConditionLevel,
     EntryLink,
     PanelIdentity,
     Respondent,
@@ -270,6 +272,44 @@ def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -
     rows = list(csv.DictReader((tmp_path / "estimates.csv").open()))
     assert {row["label"] for row in rows if row["kind"] == "change within person"} == {"wave 2 - wave 1"}
     assert study_file.parse(study.source_text).waves[0].after_days == 14
+
+
+FRAMING = {"factor": "framing", "levels": ["gain", "loss"]}
+
+
+@pytest.mark.parametrize("levels", ["kept", "drawn"])
+def test_people_keep_their_levels_unless_the_file_has_them_drawn_anew(levels: str) -> None:
+    made = wavy(panel=GENERIC, conditions=[FRAMING], waves=[{**WAVES[0], "levels": levels}])
+    cast.open_first_stage(made)
+    people = [PanelIds("generic", name, submission="1") for name in "abcd"]
+    for ids in people:
+        days_ago(finish(made, ids), 15)
+    in_wave_2(made)
+    for ids in people[:3]:
+        finish(made, PanelIds("generic", ids.person, submission="2"))
+    rows = {wave: {} for wave in (1, 2)}  # type: dict[int, dict[int, tuple[str, float, int]]]
+    for row in ConditionLevel.objects.select_related("sitting"):
+        rows[row.sitting.wave][row.sitting.respondent_id] = (row.level, row.probability, row.seed)
+    kept = {key: rows[1][key] for key in rows[2]}
+    assert {probability for _level, probability, _seed in rows[2].values()} == {0.5}
+    assert (rows[2] == kept) == (levels == "kept")
+    if levels == "drawn":
+        assert not {seed for *_, seed in rows[2].values()} & {seed for *_, seed in kept.values()}
+        return
+    report = estimating.estimate(made, by=["framing"])
+    name = report.waves[0].name
+    found = {line.label: line for line in report.waves if line.name == name}
+    counts = Counter(level for level, *_ in kept.values())
+    for level in ("gain", "loss"):
+        at = found[f"wave 2 - wave 1, framing={level}"]
+        alone = estimating.estimate(made, condition=[f"framing={level}"]).waves[0]
+        assert (at.people, at.not_back) == (alone.people, alone.not_back) == (counts[level], 2 - counts[level])
+        assert at.estimate and alone.estimate and at.estimate.value == pytest.approx(alone.estimate.value)
+    both = found["wave 2 - wave 1, framing: loss - gain"]
+    gain, loss = (found[f"wave 2 - wave 1, framing={level}"].estimate for level in ("gain", "loss"))
+    assert both.estimate and gain and loss and both.people == 3
+    assert both.estimate.value == pytest.approx(loss.value - gain.value)
+    assert found["wave 2 - wave 1"].people == 3
 
 
 # Where it is done

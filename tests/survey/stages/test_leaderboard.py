@@ -286,7 +286,8 @@ def test_metrics_parts_and_sorts_are_the_instruments(other_kind: Study, capsys: 
         assert f"{flag}: 'auc' is not one of {known}\n" in capsys.readouterr().err
     (extra,) = [extra for extra in contents.extra_files(other_kind) if extra.name == "leaderboard.csv"]
     assert [column.name for column in extra.columns][9:] == [
-        f"rmse_{part}{end}" for part in ("everything", "long", "difference") for end in ("", "_low", "_high")
+        *(f"rmse_{part}{end}" for part in ("everything", "long", "difference") for end in ("", "_low", "_high")),
+        "columns",
     ]
     assert extra.columns[12].description == "Root mean squared error over long passages."
     assert [row[9] for row in extra.rows] == [0.4, 0.3]

@@ -21,6 +21,7 @@ from predictors.errors import PredictorError
 from survey.console.progress_bars import StepsFailed, wait_for_pipeline
 from survey.contracts import instruments
 from survey.exceptions import StateRefused
+from survey.instruments.belief_update.learning import BeliefLearning
 from survey.instruments.belief_update.models import Pair
 from survey.models import Assignment, AuditEntry, CandidateSet, Evaluation, JobStep, PredictorRun, Slot, Stage
 from survey.services.answers.counting import frozen_answers, training_examples
@@ -158,6 +159,29 @@ def test_the_baselines_and_the_compared_are_trained_on_the_same_answers_once_the
     assert {(run.is_ready, run.example_count) for run in PredictorRun.objects.all()} == {(True, 12)}
     order = [step.predictor_run.name if step.predictor_run else step.kind for step in stage.job_steps.order_by("pk")]
     assert order == ["freeze", "same_task", "score", "plan", "previous_correct"]
+
+
+def test_columns_come_from_training_answers_and_make_a_leaderboard_of_their_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = {"name": "logistic", "params": {"columns": ["people"]}}
+    stage = cast.closed_stage(**{**TWO, "predictor": {"name": "same_task", "compared": [compared]}})
+    told: list[tuple[str, Any]] = []
+    columns_of = BeliefLearning.columns_of
+
+    def noted(self: Any, answers: Any, names: Any) -> Any:
+        told.append((",".join(names), len(answers)))
+        return columns_of(self, answers, names)
+
+    monkeypatch.setattr(BeliefLearning, "columns_of", noted)
+    second_stage(stage)
+    assert told == [("people", 12), ("", 12)], "a prior is told where it trains and never where it is predicted"
+    (beside,) = {line.run.pk: line for line in leaderboard(stage.study) if line.columns}.values()
+    assert beside.columns == ("people",) and beside.predictor == "logistic (columns people)"
+    call_command("leaderboard", stage.study.slug)
+    alone, apart = capsys.readouterr().out.split("With columns beside the texts")
+    assert "same_task" in alone and "logistic" not in alone
+    assert "logistic (columns people)" in apart and "same_task" not in apart.split("That is another task")[0]
 
 
 def test_a_study_with_one_baseline_as_its_predictor_gets_the_other() -> None:

@@ -178,6 +178,12 @@ def test_what_it_creates_can_be_planned_and_opened(bank) -> None:
             'predictor.params.member: unknown; did you mean "members"? bert has: batch_size',
         ),
         ("members = 2", "members = 0", "members", "predictor.params.members: must be 1 or more, not 0"),
+        (
+            '"bert"\n[predictor.params]\nmembers = 2',
+            '"logistic"\n[predictor.params]\ncolumns = ["people"]',
+            "columns",
+            "predictor.params.columns: the predictor that plans stages reads texts alone: give columns to one under",
+        ),
         ('"biology"', '"biologie"', "biologie", "questions.tasks: cast version 1 has no task called biologie"),
         ("[candidates]", "max_words = 1\n[candidates]", "[questions]", "questions: the study's [questions] leave 0"),
         ("items = 3", "items = 80", "[[stages]]", "stages: stage 1 cannot be drawn"),

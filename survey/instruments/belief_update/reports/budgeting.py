@@ -4,13 +4,12 @@
 """
 
 import math
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from bandit.designs import LEAST_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
@@ -18,7 +17,9 @@ from bandit.roles import plan_roles
 from survey.exceptions import FileErrors, Problem
 from survey.models import Question
 from survey.services.banks.importing import find_bank
-from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
+from survey.services.results import budget_files
+from survey.services.results.budget_files import Costs, PolicyConfig, Prices, checked, own_names, read_toml
+from survey.study_file import SEED_LIMIT, Strict
 
 from . import budget
 from .budget import Policy, PolicyOutlook, StudySetting, World
@@ -73,25 +74,6 @@ class StudyShape(Strict):
         return self
 
 
-class Prices(Strict):
-    currency: str = Field(default="USD", min_length=1, max_length=10)
-    reward: float = Field(default=2.5, ge=0)
-    platform_fee: float = Field(default=0.333, ge=0, le=5)
-    tax_on_fee: float = Field(default=0.0, ge=0, le=1)
-
-
-class PolicyConfig(DesignConfig):
-    """A design with a name. It holds from stage 2; the first stage is uniform under every policy."""
-
-    name: str = Field(min_length=1, max_length=60)
-
-    @model_validator(mode="after")
-    def can_be_simulated(self) -> "PolicyConfig":
-        if self.kind == "test_set" or self.by == "disagreement":
-            raise ValueError("a test set, or a design by disagreement, cannot be simulated here: choose another")
-        return self
-
-
 class BudgetConfig(Strict):
     title: str = Field(min_length=1, max_length=200)
     seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
@@ -108,31 +90,10 @@ class BudgetConfig(Strict):
 
     @model_validator(mode="after")
     def policies_have_names_of_their_own(self) -> "BudgetConfig":
-        names = [policy.name for policy in self.policies]
-        if len(set(names)) != len(names):
-            raise ValueError("policies: two have the same name: make them differ")
+        own_names(self.policies)
         if len(set(self.frontier)) != len(self.frontier):
             raise ValueError("frontier: a number is there twice: remove one")
         return self
-
-
-@dataclass(frozen=True)
-class Costs:
-    """People, hours and money, in expectation: the same under every policy.
-
-    `people` begin, `complete` finish and are paid; `hours` are all people's: those who leave spend half the time.
-    """
-
-    people: int
-    complete: float
-    hours: float
-    rewards: float
-    fees: float
-    currency: str
-
-    @property
-    def total(self) -> float:
-        return self.rewards + self.fees
 
 
 @dataclass(frozen=True)
@@ -172,20 +133,7 @@ def read_budget(path: Path) -> BudgetConfig:
     Raises:
         FileErrors: the file cannot be read, is not TOML, or holds wrong values; lists every problem.
     """
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise FileErrors([Problem(str(path), None, "", f"cannot be read: {exc.strerror}")]) from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise FileErrors([Problem(str(path), None, "", f"not TOML: {exc}")]) from exc
-    try:
-        return BudgetConfig.model_validate(raw)
-    except ValidationError as exc:
-        raise FileErrors(_problem(path, error) for error in exc.errors(include_url=False)) from exc
-
-
-def _problem(path: Path, error: Mapping[str, Any]) -> Problem:
-    return Problem(str(path), None, dotted(error["loc"]) or "file", error["msg"].removeprefix("Value error, "))
+    return checked(BudgetConfig, read_toml(path), path)
 
 
 def plan_budget(
@@ -320,18 +268,11 @@ def world_over(kinds: Sequence[tuple[str, str]], truth: TruthShape) -> World:
 
 
 def costs_of(config: BudgetConfig) -> Costs:
-    """People, hours and money. People who leave are not paid, and spend half the time on average."""
-    study, money = config.study, config.money
+    """What the people of a file cost."""
+    study = config.study
     people = sum(study.sittings)
-    complete = people * (1 - study.dropout)
-    rewards = complete * money.reward
-    return Costs(
-        people=people,
-        complete=complete,
-        hours=(complete + (people - complete) / 2) * study.minutes / 60,
-        rewards=rewards,
-        fees=rewards * money.platform_fee * (1 + money.tax_on_fee),
-        currency=money.currency,
+    return budget_files.costs_of(
+        config.money, people=people, complete=people * (1 - study.dropout), minutes=study.minutes
     )
 
 

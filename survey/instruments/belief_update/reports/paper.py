@@ -561,16 +561,22 @@ def latex(table: Table) -> str:
     return "\n".join([*lines, rf"\par {table.note.translate(LATEX)}", r"\end{table}", ""])
 
 
+# On a narrow screen each row of a table is a block, with the column's name before each cell: nothing is wider than it.
 STYLE = (
-    "body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
+    "body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em;overflow-wrap:anywhere}"
     "table{border-collapse:collapse;margin:1em 0}"
-    "th,td{border-bottom:1px solid #bbb;padding:.2em .6em;text-align:left}img{max-width:100%}"
+    "th,td{border-bottom:1px solid #bbb;padding:.2em .6em;text-align:left;vertical-align:top}img{max-width:100%}"
+    "@media (max-width:60em){thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}"
+    "table,tbody,tr,td{display:block}tr{border-bottom:1px solid #777;padding:.4em 0}td{border:0;padding:.1em 0}"
+    "td:not(:empty)::before{content:attr(data-label) ': ';font-weight:bold}details{display:inline}}"
 )
+LONGEST = 160  # characters of a cell that are shown at once
 
 
 def html_page(title: str, pieces: Sequence[Piece], notes: Sequence[str]) -> str:
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title>",
         f"<style>{STYLE}</style>",
         f"</head><body><h1>{escape(title)}</h1>",
@@ -590,13 +596,27 @@ def html_page(title: str, pieces: Sequence[Piece], notes: Sequence[str]) -> str:
 
 def _html_table(table: Table) -> Iterator[str]:
     for layout in table.layouts:
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in layout.header)
+        if layout.title:
+            yield f"<h3>{escape(layout.title)}</h3>"
+        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in layout.header)
         yield f"<table><thead><tr>{head}</tr></thead><tbody>"
         for row in layout.rows:
-            yield "<tr>" + "".join(f"<td>{escape(_one_line(cell))}</td>" for cell in row) + "</tr>"
+            cells = (
+                f'<td data-label="{escape(name)}">{_html_cell(cell)}</td>'
+                for name, cell in zip(layout.header, row, strict=True)
+            )
+            yield f"<tr>{''.join(cells)}</tr>"
         yield "</tbody></table>"
     if table.note:
         yield f"<p>{escape(table.note)}</p>"
+
+
+def _html_cell(cell: object) -> str:
+    """A cell; of a long text its beginning, which opens to the whole."""
+    text = _one_line(cell)
+    if len(text) <= LONGEST:
+        return escape(text)
+    return f"<details><summary>{escape(text[:LONGEST])}…</summary>{escape(text)}</details>"
 
 
 def _one_line(cell: object) -> str:

@@ -21,7 +21,7 @@ from survey.services.answers.majorities import ItemMajority, majorities_of
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
-from survey.services.stages.leaderboard import LeaderboardLine, leaderboard
+from survey.services.stages.leaderboard import LeaderboardLine, boards_of, leaderboard
 from survey.services.stages.runs import runs_in_force
 
 from ..labels import beliefs_of
@@ -127,14 +127,21 @@ def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[Item
 
 def _table_1(study: Study, stages: Sequence[Stage]) -> Piece:
     stage, _labelled, trained = _test_stage(study, stages)
-    lines = [line for line in leaderboard(study) if line.answers == "majorities" and line.evaluated_on == stage.index]
+    judged = [line for line in leaderboard(study) if line.answers == "majorities" and line.evaluated_on == stage.index]
+    lines, beside = boards_of(judged)  # The paper's task is text alone.
     if not lines:
         raise StateRefused(f"{study.slug}: no predictor has been judged by the majorities of stage {stage.index} yet")
     note = (
         f"Predictors of stage {lines[0].trained_after} on the {lines[0].n} items of test stage {stage.index}, each "
         f"once, by their majority labels; intervals are over items. {_trained(trained)}{EXTREMES}"
     )
+    if beside:
+        note += f" Predictors with columns beside the texts are on the leaderboard: {_named(beside)}."
     return table_1({line.predictor: _figures(line) for line in lines}, note)
+
+
+def _named(lines: Sequence[LeaderboardLine]) -> str:
+    return ", ".join(line.predictor for line in lines)
 
 
 def _trained(items: int) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from functools import partial
 
-from survey.contracts.reports import Findings, Given, Report, ReportFile, Table
+from predictors.hardness import COLUMNS as BESIDE
+from survey.contracts.reports import Argument, Findings, Given, Report, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.models import Study
 
@@ -23,11 +24,19 @@ COLUMNS = (
 class ReleaseReport(Report):
     """The study's rows in the columns of the paper's released data."""
 
+    arguments = (
+        Argument(
+            "columns",
+            "further columns of both files: people (priors of training rows), models (the share of them that is right)",
+            choices=lambda _study: (*BESIDE, "+".join(BESIDE)),
+        ),
+    )
+
     def obstacle(self, study: Study) -> str:
         return releasing.obstacle(study)
 
     def make(self, study: Study, given: Given) -> Findings:
-        found = releasing.release_of(study)
+        found = releasing.release_of(study, releasing.checked_names(given.one("columns")))
         page = releasing.readme(found)
         lines = [f"{len(found.train):,} training rows, {len(found.test):,} test rows"]
         notes = [f"no {releasing.TEST}: {found.without_test}"] if found.without_test else []

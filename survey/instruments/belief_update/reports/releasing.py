@@ -4,21 +4,40 @@ Nothing of these rows is about a person: questions, tasks, the outcome that was 
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from predictors.hardness import MODELS, PEOPLE, checked_columns
 from survey.contracts import instruments
-from survey.exceptions import StateRefused
+from survey.contracts.tables import Column
+from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Stage, Study
 from survey.services.answers.counting import ESTIMATED, frozen, frozen_stages, training_examples
 from survey.services.answers.majorities import IN_WORDS, ItemMajority, facts_of, majorities_of, ties_of
 from survey.services.base.csv_lines import csv_lines
 
 from ..export import PAPER_COLUMNS, paper_row
+from ..hardness import columns_of
 from ..labels import beliefs_of
 
 TRAIN, TEST = "train.csv", "test.csv"
+BESIDE = {
+    PEOPLE: Column(
+        "prior",
+        "percentage points",
+        "The chance of a right answer to q2 that was stated before the evidence, 0 to 100. Empty in test.csv: "
+        "predictors may learn from the priors of training rows alone.",
+    ),
+    MODELS: Column(
+        "models_right",
+        "number",
+        "The share of language models that answer q2 right, 0 to 1; empty where none has answered it.",
+    ),
+}
 Row = tuple[Any, ...]
 
 
@@ -62,12 +81,13 @@ class Release:
     stages: Sequence[StageCounts]
     simulated: int
     without_test: str
+    columns: Sequence[Column] = PAPER_COLUMNS
 
     @property
     def files(self) -> dict[str, bytes]:
         """The files by name, as they are written."""
-        found = {TRAIN: as_csv(self.train)}
-        return {**found, TEST: as_csv(self.test)} if self.test else found
+        found = {TRAIN: as_csv(self.train, self.columns)}
+        return {**found, TEST: as_csv(self.test, self.columns)} if self.test else found
 
 
 def obstacle(study: Study) -> str:
@@ -75,10 +95,25 @@ def obstacle(study: Study) -> str:
     return "" if study.locked_at else f"{study.slug}: no main stage has been opened yet"
 
 
-def release_of(study: Study) -> Release:
+def checked_names(text: str) -> tuple[str, ...]:
+    """The names of columns beside the paper's, of a text that joins them with + or commas; none where it is empty.
+
+    Raises:
+        HunchError: one is not known, or is there twice.
+    """
+    try:
+        return checked_columns(text) if text else ()
+    except ValueError as exc:
+        raise HunchError(f"columns: {exc}") from exc
+
+
+def release_of(study: Study, beside: Sequence[str] = ()) -> Release:
     """The study's rows: every frozen answer that may train, and every labelled item of the frozen test stages.
 
     Answers about the pair of a holdout or of a test stage, in whichever order, are not among the training rows.
+
+    beside: columns of how hard targets are, after the paper's (`predictors.hardness`). No prior stands in a test row:
+    predictors may learn from the priors of training rows alone.
 
     Raises:
         StateRefused: no stage is frozen whose answers train, or none of its answers can.
@@ -93,10 +128,20 @@ def release_of(study: Study) -> Release:
         raise StateRefused(f"{study.slug}: none of the frozen answers may train, so there is nothing to release")
     threshold = _threshold(study)
     tests = [_test_stage(stage) for stage in stages if stage.config.design.kind == "test_set"]
+    labelled = [one for test in tests for one in test.labelled]
     return Release(
         study=study,
-        train=[paper_row(answer, beliefs_of(answer).changed(threshold)) for answer in answers],
-        test=[paper_row(one.answer, bool(one.label)) for test in tests for one in test.labelled],
+        columns=(*PAPER_COLUMNS, *(BESIDE[name] for name in beside)),
+        train=_with_columns(
+            [paper_row(answer, beliefs_of(answer).changed(threshold)) for answer in answers],
+            columns_of(answers, beside),
+            beside,
+        ),
+        test=_with_columns(
+            [paper_row(one.answer, bool(one.label)) for one in labelled],
+            columns_of([one.answer for one in labelled], [name for name in beside if name != PEOPLE]),
+            beside,
+        ),
         tests=tests,
         stages=list(_counts(study, answers, tests)),
         simulated=frozen(stages, roles=ESTIMATED).filter(sitting__respondent__is_simulated=True).count(),
@@ -104,9 +149,9 @@ def release_of(study: Study) -> Release:
     )
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
-    """The rows in the paper's columns. Texts equal the bank's byte for byte."""
-    return "".join(csv_lines(PAPER_COLUMNS, rows)).encode()
+def as_csv(rows: Sequence[Row], columns: Sequence[Column] = PAPER_COLUMNS) -> bytes:
+    """The rows in the paper's columns, or in these. Texts equal the bank's byte for byte."""
+    return "".join(csv_lines(columns, rows)).encode()
 
 
 def readme(found: Release) -> str:
@@ -165,12 +210,29 @@ def readme(found: Release) -> str:
         "",
         "| column | kind | meaning |",
         "| --- | --- | --- |",
-        *(f"| {column.name} | {column.kind} | {column.description} |" for column in PAPER_COLUMNS),
+        *(f"| {column.name} | {column.kind} | {column.description} |" for column in found.columns),
         "",
         'The files are UTF-8. Read them with missing-value detection off: a text may be "nan". No row says who '
         "answered.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _with_columns(rows: Sequence[Row], known: Mapping[str, np.ndarray], beside: Sequence[str]) -> Sequence[Row]:
+    """The rows with the cells of these columns after their own, empty where nothing is known."""
+    if not beside:
+        return rows
+    cells = [
+        [None if math.isnan(value) else _in_file(name, value) for value in known[name].tolist()]
+        if name in known
+        else [None] * len(rows)
+        for name in beside
+    ]
+    return [(*row, *more) for row, more in zip(rows, zip(*cells, strict=True), strict=True)]
+
+
+def _in_file(name: str, value: float) -> float:
+    return round(100 * value) if name == PEOPLE else round(value, 6)
 
 
 def _threshold(study: Study) -> int:

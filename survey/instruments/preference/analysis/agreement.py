@@ -1,23 +1,23 @@
-"""How far people agree with each other, and how far a judge could at most agree with them. Numpy and `predictors`."""
+"""How far people agree with each other, and how far a judge could at most agree with them. Numpy alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.evaluation.agreement import alphas
-
-from .errors import NOTHING, MeasuredFigure, figure_of_sums
+from .errors import NOTHING, MeasuredFigure, figure, figure_of_sums, freedom, pair_variance, slope
 from .judgements import UNREADABLE, Judgements
 
 Floats = NDArray[np.float64]
 
 MOST_NAMED = 6
 """People of whom each pair has a kappa of its own, if they are the same throughout."""
-SAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,45 @@ class PairKappa:
 @dataclass(frozen=True)
 class PeopleAgreement:
     """kappas: by pair of people where they are the same throughout, else one of all pairs pooled. alpha: that of
-    Krippendorff, ordinal, with its interval over prompts; None where nobody judged what another did."""
+    Krippendorff, ordinal; without a value where nobody judged what another did. Items weigh by the design."""
 
     kappas: tuple[PairKappa, ...]
     pooled: bool
-    alpha: float | None
-    alpha_interval: tuple[float, float] | None
+    alpha: MeasuredFigure
 
 
-def of_people(judged: Judgements, *, names: tuple[str, ...] = (), rng: np.random.Generator) -> PeopleAgreement:
+@dataclass(frozen=True, eq=False)
+class AnswerPairs:
+    """Every two answers to the same item, arrays (pairs,): the classes of either, and whose they are."""
+
+    one: NDArray[np.int64]
+    other: NDArray[np.int64]
+    weight: Floats
+    people: tuple[NDArray[np.int64], NDArray[np.int64]]
+    prompt: NDArray[np.int64]
+
+    def figure(self, of: Callable[[Floats], float]) -> MeasuredFigure:
+        """A figure of the table of the pairs' classes (k, k), each pair counted half either way round, which must not
+        change when the table is multiplied."""
+        size = int(max(self.one.max(), self.other.max())) + 1
+        cells, half = (self.one * size + self.other, self.other * size + self.one), self.weight / 2
+        sums = sum(np.bincount(cell, weights=half, minlength=size * size) for cell in cells)
+        table = np.asarray(sums, dtype=np.float64)
+
+        def value_of(sums: Floats) -> float:
+            return of(sums.reshape(size, size))
+
+        value = value_of(table)
+        if not math.isfinite(value):
+            return NOTHING
+        gradient = slope(value_of, table, size=table)
+        influence = half * (gradient[cells[0]] + gradient[cells[1]])
+        variance = pair_variance(influence, people=self.people, prompt=self.prompt)
+        degrees = freedom(person=np.concatenate(self.people), prompt=self.prompt)
+        return figure(value, variance, degrees, scale="correlation")
+
+
+def of_people(judged: Judgements, *, names: tuple[str, ...] = ()) -> PeopleAgreement:
     """Agreement of the people on items that several of them judged.
 
     Args:
@@ -49,26 +79,27 @@ def of_people(judged: Judgements, *, names: tuple[str, ...] = (), rng: np.random
     """
     item, person = judged.item, np.unique(judged.person, return_inverse=True)[1].reshape(-1)
     people = int(person.max()) + 1 if judged.n else 0
-    alpha, interval = _alpha(judged, rng=rng)
+    alpha = _alpha(judged)
     if 2 <= people <= MOST_NAMED and np.all(np.bincount(item, minlength=1) == people):
         codes = np.full((int(item.max()) + 1, people), UNREADABLE, dtype=np.int64)
         codes[item, person] = judged.outcome
-        prompt = np.zeros(len(codes), dtype=np.int64)
-        prompt[item] = judged.prompt
+        prompt, weight = np.zeros(len(codes), dtype=np.int64), np.ones(len(codes))
+        prompt[item], weight[item] = judged.prompt, judged.weight
         known = np.unique(judged.person)
         titles = [names[one] if names else str(one + 1) for one in known.tolist()]
         found = [
-            _kappa(codes[:, one], codes[:, other], prompt, np.arange(len(codes)), f"{titles[one]}, {titles[other]}")
+            _kappa(codes[:, one], codes[:, other], prompt, weight, f"{titles[one]}, {titles[other]}")
             for one, other in combinations(range(people), 2)
         ]
-        return PeopleAgreement(tuple(found), pooled=False, alpha=alpha, alpha_interval=interval)
+        return PeopleAgreement(tuple(found), pooled=False, alpha=alpha)
     pairs = _pairs(item)
     if not len(pairs):
-        return PeopleAgreement((), pooled=True, alpha=alpha, alpha_interval=interval)
-    one, other = np.concatenate([pairs, pairs[:, ::-1]]).T  # Both ways round: nobody is first.
-    pooled = _kappa(judged.outcome[one], judged.outcome[other], judged.prompt[one], one, "all pairs of people")
-    pooled = PairKappa(pooled.pair, len(pairs), pooled.kappa, pooled.agree)
-    return PeopleAgreement((pooled,), pooled=True, alpha=alpha, alpha_interval=interval)
+        return PeopleAgreement((), pooled=True, alpha=alpha)
+    one, other = pairs.T
+    both = _answer_pairs(judged, pairs, judged.outcome)
+    agree = float(np.average(judged.outcome[one] == judged.outcome[other], weights=both.weight))
+    pooled = PairKappa("all pairs of people", len(pairs), both.figure(kappa_of), agree)
+    return PeopleAgreement((pooled,), pooled=True, alpha=alpha)
 
 
 def _pairs(item: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -79,6 +110,18 @@ def _pairs(item: NDArray[np.int64]) -> NDArray[np.int64]:
         same = item[order[distance:]] == item[order[:-distance]]
         found.append(np.stack([order[:-distance][same], order[distance:][same]], axis=1))
     return np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
+
+
+def _answer_pairs(judged: Judgements, pairs: NDArray[np.int64], classes: NDArray[Any]) -> AnswerPairs:
+    known = np.unique(classes, return_inverse=True)[1].reshape(-1)
+    one, other = pairs.T
+    return AnswerPairs(
+        one=known[one],
+        other=known[other],
+        weight=(judged.weight[one] + judged.weight[other]) / 2,
+        people=(judged.person[one], judged.person[other]),
+        prompt=judged.prompt[one],
+    )
 
 
 def kappa_of(table: Floats) -> float:
@@ -100,12 +143,17 @@ def classes_of(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
 
 
 def kappa_figure(
-    one: NDArray[np.int64], other: NDArray[np.int64], *, prompt: NDArray[np.int64], person: NDArray[np.int64]
+    one: NDArray[np.int64],
+    other: NDArray[np.int64],
+    *,
+    prompt: NDArray[np.int64],
+    person: NDArray[np.int64],
+    weight: Floats,
 ) -> MeasuredFigure:
     """Kappa of two sets of verdicts with its interval."""
     if not len(one):
         return NOTHING
-    rows = classes_of(one, other)
+    rows = classes_of(one, other) * weight[:, None]
     size = round(rows.shape[1] ** 0.5)
     return figure_of_sums(
         lambda sums: kappa_of(sums.reshape(size, size)), rows, person=person, prompt=prompt, scale="correlation"
@@ -113,31 +161,39 @@ def kappa_figure(
 
 
 def _kappa(
-    one: NDArray[np.int64], other: NDArray[np.int64], prompt: NDArray[np.int64], person: NDArray[np.int64], pair: str
+    one: NDArray[np.int64], other: NDArray[np.int64], prompt: NDArray[np.int64], weight: Floats, pair: str
 ) -> PairKappa:
-    kappa = kappa_figure(one, other, prompt=prompt, person=person)
-    return PairKappa(pair=pair, n=len(one), kappa=kappa, agree=float(np.mean(one == other)))
+    """Of two people, who are no sample of people: only prompts vary."""
+    kappa = kappa_figure(one, other, prompt=prompt, person=np.arange(len(one)), weight=weight)
+    return PairKappa(pair=pair, n=len(one), kappa=kappa, agree=float(np.average(one == other, weights=weight)))
 
 
-def _alpha(judged: Judgements, *, rng: np.random.Generator) -> tuple[float | None, tuple[float, float] | None]:
+def alpha_of(table: Floats, codes: int) -> float:
+    """Krippendorff's alpha, ordinal, of a table of coincidences (k, k) with classes from lowest to highest; NaN where
+    there is one class alone. The same as `alphas` of the units, in the order of Krippendorff's own formula.
+
+    Args:
+        codes: how many answers the table was made of.
+    """
+    share = table / table.sum()
+    margin = share.sum(axis=1)
+    position = margin.cumsum() - margin / 2
+    apart = (position[:, None] - position[None, :]) ** 2
+    expected = float(margin @ apart @ margin)
+    if not expected > 0:
+        return math.nan
+    return 1 - (codes - 1) / codes * float((share * apart).sum()) / expected
+
+
+def _alpha(judged: Judgements) -> MeasuredFigure:
     """Krippendorff's alpha of the values towards A, ordinal, over items with two judgements or more."""
     readable = judged.where(judged.outcome != UNREADABLE)
-    item = readable.item
-    _values, column = np.unique(readable.value, return_inverse=True)
-    counts = np.zeros((int(item.max()) + 1 if len(item) else 0, len(_values)))
-    np.add.at(counts, (item, column.reshape(-1)), 1)
-    prompt = np.zeros(len(counts), dtype=np.int64)
-    prompt[item] = readable.prompt
-    several = counts.sum(axis=1) >= 2
-    counts, prompt = counts[several], np.unique(prompt[several], return_inverse=True)[1].reshape(-1)
-    if (counts.sum(axis=0) > 0).sum() < 2:
-        return None, None
-    counts = counts[:, counts.sum(axis=0) > 0]
-    found = float(alphas(counts, np.ones((1, len(counts))), level="ordinal")[0])
-    prompts = int(prompt.max()) + 1
-    if prompts < 3:
-        return found, None
-    weights = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=SAMPLES)[:, prompt]
-    drawn = alphas(counts, weights.astype(np.float64), level="ordinal")
-    low, high = np.quantile(drawn[np.isfinite(drawn)], [0.025, 0.975])
-    return found, (float(low), float(high))
+    pairs = _pairs(readable.item)
+    if not len(pairs):
+        return NOTHING
+    found = _answer_pairs(readable, pairs, readable.value)
+    answers = np.bincount(readable.item)[readable.item]
+    # An item of m answers has m (m - 1) / 2 pairs and counts m times.
+    found = replace(found, weight=found.weight * 2 / (answers[pairs[:, 0]] - 1))
+    codes = int((answers >= 2).sum())
+    return found.figure(lambda table: alpha_of(table, codes))

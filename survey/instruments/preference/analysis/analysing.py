@@ -15,7 +15,7 @@ from . import agreement, bradley_terry, judging
 from .agreement import PeopleAgreement
 from .bradley_terry import NoRanking, Ranking
 from .elo import Elo, elo
-from .errors import NOTHING, MeasuredFigure, covariance, figure, freedom
+from .errors import NOTHING, MeasuredFigure, share_figure
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements, majorities
 from .judging import Assisted, ChanceBin, JudgeFigures
 from .style import STYLES, Lengths
@@ -180,7 +180,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         by_category=by_category,
         elo=elo(main, rng=rng),
         wins=win_shares(people),
-        agreement=agreement.of_people(people, names=material.names, rng=rng),
+        agreement=agreement.of_people(people, names=material.names),
         judges=[_judge_table(material, name, judged, categories) for name, judged in judges.items()],
         styles=_styles(material, settings),
         **_beside(material),
@@ -222,7 +222,7 @@ def win_shares(judged: Judgements) -> list[WinShare]:
                 continue
             rows = judged.where(kept)
             win = np.where(rows.a == low, rows.win, 1 - rows.win)
-            share = _weighted_share(win, rows)
+            share = share_figure(win, rows.weight, person=rows.person, prompt=rows.prompt)
             ties = int((rows.outcome == TIE).sum())
             found.append(WinShare(low, high, rows.n, float(win.sum()), ties, share))
             turned = MeasuredFigure(None if share.value is None else 1 - share.value, share.error)
@@ -233,14 +233,6 @@ def win_shares(judged: Judgements) -> list[WinShare]:
             )
             found.append(WinShare(high, low, rows.n, float((1 - win).sum()), ties, turned))
     return found
-
-
-def _weighted_share(values: Floats, rows: Judgements) -> MeasuredFigure:
-    weight = rows.weight
-    value = float(np.average(values, weights=weight))
-    influence = weight * (values - value) / weight.sum()
-    variance = covariance(influence[:, None], person=rows.person, prompt=rows.prompt)[0, 0]
-    return figure(value, float(variance), freedom(person=rows.person, prompt=rows.prompt), scale="share")
 
 
 def _judge_table(material: Material, name: str, judged: Judgements, categories: Sequence[str]) -> JudgeTable:

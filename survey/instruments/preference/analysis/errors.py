@@ -20,8 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from bandit import student_t_quantile
 
 Floats = NDArray[np.float64]
-PlacesInRow = Literal["plain", "share", "correlation"]
+PlacesInRow = Literal["plain", "correlation"]
 LEVEL = 0.95
+LEAST_EFFECT = 0.5
+"""The least design effect that is believed: chance makes it small where few people or prompts come twice."""
 FEWEST = 3
 """Clusters, of people or of prompts, below which no interval is given."""
 
@@ -64,27 +66,78 @@ def covariance(influence: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) ->
     return scaled
 
 
+def pair_variance(
+    influence: Floats, *, people: tuple[NDArray[np.int64], NDArray[np.int64]], prompt: NDArray[np.int64]
+) -> float:
+    """The variance of a figure to which each pair of answers contributes `influence` (pairs,): pairs go together that
+    share a prompt or a person (Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data",
+    Political Analysis 23(4), 2015, with prompts beside).
+
+    Args:
+        people: (pairs,) whose the one answer is, and whose the other. prompt: (pairs,) what both are about.
+    """
+    rows = influence[:, None]
+    who, twice = np.concatenate(people), np.concatenate([rows, rows])
+    of_prompt = np.concatenate([prompt, prompt])
+    within = np.unique(np.stack([who, of_prompt]), axis=1, return_inverse=True)[1].reshape(-1)
+    by_prompt, by_person = _spread(_sums(rows, prompt))[0, 0], _spread(_sums(twice, who))[0, 0]
+    by_both = _spread(_sums(twice, within))[0, 0]
+    return float(max(by_prompt + by_person - by_both, min(by_prompt, float((influence**2).sum()))))
+
+
 def freedom(*, person: ArrayLike, prompt: ArrayLike) -> float:
     """Degrees of freedom: the fewer of people and prompts, less 1."""
     return float(min(len(np.unique(person)), len(np.unique(prompt))) - 1)
 
 
 def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
-    """The value with Student's interval, which is made on the logit of a share and on Fisher's z of a correlation, so
-    that it stays where such a figure can be."""
+    """The value with Student's interval, which is made on Fisher's z of a correlation, so that it stays where such a
+    figure can be."""
     if not math.isfinite(value):
         return NOTHING
     if not variance > 0 or degrees < FEWEST - 1:
         return MeasuredFigure(value)
     error = math.sqrt(variance)
     reach = student_t_quantile((1 + LEVEL) / 2, degrees)
-    if scale == "share" and 0 < value < 1:
-        middle, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
-        return MeasuredFigure(value, error, _logistic(middle - half), _logistic(middle + half))
     if scale == "correlation" and -1 < value < 1:
         middle, half = math.atanh(value), reach * error / (1 - value * value)
         return MeasuredFigure(value, error, math.tanh(middle - half), math.tanh(middle + half))
     return MeasuredFigure(value, error, value - reach * error, value + reach * error)
+
+
+def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> MeasuredFigure:
+    """A weighted mean of values from 0 to 1 (n,), such as a share of wins, with Wilson's interval at the number of
+    answers that it is worth.
+
+    That number is Kish's, (sum w)^2 / sum w^2, over the design effect of people and prompts (Korn and Graubard 1998),
+    and more where ties make the values vary less than wins and losses. An interval by the spread of the few answers of
+    a pair would be too short where some weigh much, and there would be none where all say the same (Brown, Cai and
+    DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16(2), 2001). The design effect is
+    estimated from the answers beyond the first of each person and prompt: Student's t counts only those.
+    """
+    value_of, w = np.asarray(values, dtype=np.float64), np.asarray(weight, dtype=np.float64)
+    n = len(value_of)
+    if not n or not w.sum() > 0:
+        return NOTHING
+    value = float(np.clip(np.average(value_of, weights=w), 0, 1))
+    clusters = freedom(person=person, prompt=prompt) + 1
+    influence = w * (value_of - value) / w.sum()
+    alone = float((influence**2).sum()) * n / max(n - 1, 1)
+    variance = float(covariance(influence[:, None], person=person, prompt=prompt)[0, 0])
+    if clusters < FEWEST:
+        return MeasuredFigure(value)
+    worth = float(w.sum() ** 2 / (w**2).sum())
+    if alone > 1e-24:
+        worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
+        spread = float(np.average((value_of - value) ** 2, weights=w))
+        worth *= min(max(value * (1 - value) / spread, 1.0), 4.0)
+    degrees = (clusters - 1) * n / (n - clusters) if clusters < n else math.inf
+    reach = student_t_quantile((1 + LEVEL) / 2, min(degrees, 1e6))
+    square = reach**2 / worth
+    middle = (value + square / 2) / (1 + square)
+    half = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
+    error = math.sqrt(variance) if variance > 0 else None
+    return MeasuredFigure(value, error, max(0.0, middle - half), min(1.0, middle + half))
 
 
 def figure_of_sums(
@@ -133,7 +186,3 @@ def _spread(sums: Floats) -> Floats:
     n = len(sums)
     found: Floats = sums.T @ sums * (n / (n - 1) if n > 1 else 1.0)
     return found
-
-
-def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-max(-700.0, min(700.0, value))))

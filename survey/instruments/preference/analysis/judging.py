@@ -19,7 +19,7 @@ from bandit.estimate import Estimate
 
 from . import bradley_terry
 from .agreement import classes_of, kappa_of
-from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, slope
+from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, share_figure, slope
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements
 
 Floats = NDArray[np.float64]
@@ -190,9 +190,9 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
         pearson=_of_moments(one, one.human, one.judge, pearson_of, _of_rows(one)),
         uncentred=_of_moments(one, one.human, one.judge, uncentred_of, _of_rows(one)),
         spearman=_of_moments(one, ranks_h, ranks_j, pearson_of, None),
-        accuracy=_mean(one, (one.verdict == one.said).astype(np.float64), scale="share"),
+        accuracy=_share(one, (one.verdict == one.said).astype(np.float64)[one.row_item]),
         kappa=_kappa(one),
-        log_score=_mean(one, log_scores(one.chance, one.share)),
+        log_score=_mean(one, log_scores(one.chance[one.row_item], one.rows.win)),
         ceiling_person=people,
         ceiling_judge=machine,
         **_orders(judge),
@@ -218,7 +218,8 @@ def reliability(compared: Compared) -> list[ChanceBin]:
         if len(part):
             kept = np.zeros(compared.m, dtype=bool)
             kept[part] = True
-            share = _mean(compared.where(kept), compared.share[kept], scale="share")
+            own = compared.where(kept)
+            share = _share(own, own.rows.win)
             found.append(
                 ChanceBin(len(part), float(compared.chance[part].mean()), share.value or 0.0, share.low, share.high)
             )
@@ -285,13 +286,19 @@ def _by_answers(one: Compared, value: float, influence: Floats, *, scale: Places
     return figure(value, float(variance), freedom(person=person, prompt=prompt), scale=scale)
 
 
-def _mean(one: Compared, values: Floats, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
-    value = float(np.average(values, weights=one.weight)) if one.m else math.nan
+def _share(one: Compared, values: Floats) -> MeasuredFigure:
+    """The mean over items of values of their answers (n,)."""
+    weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
+    return share_figure(values, weight, person=one.rows.person, prompt=one.rows.prompt)
+
+
+def _mean(one: Compared, values: Floats) -> MeasuredFigure:
+    """The mean over items of values of their answers (n,)."""
+    weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
+    value = float(np.average(values, weights=weight)) if one.m else math.nan
     if not math.isfinite(value):
         return MeasuredFigure(value if math.isinf(value) else None)
-    n = np.bincount(one.row_item, minlength=one.m)
-    influence = one.weight * (values - value) / one.weight.sum()
-    return _by_answers(one, value, (influence / n)[one.row_item], scale=scale)
+    return _by_answers(one, value, weight * (values - value) / weight.sum(), scale="plain")
 
 
 def _kappa(one: Compared) -> MeasuredFigure:
@@ -349,10 +356,8 @@ def _orders(judge: Judgements) -> dict[str, Any]:
         return {"orders": NOTHING, "both_orders": 0}
     same = np.array([float(sign[key][1] == sign[key][-1]) for key in both])
     prompt = np.array([prompts[key] for key in both])
-    value = float(same.mean())
-    variance = covariance(((same - value) / len(same))[:, None], person=np.arange(len(same)), prompt=prompt)[0, 0]
-    degrees = freedom(person=np.arange(len(same)), prompt=prompt)
-    return {"orders": figure(value, float(variance), degrees, scale="share"), "both_orders": len(both)}
+    found = share_figure(same, np.ones(len(same)), person=np.arange(len(same)), prompt=prompt)
+    return {"orders": found, "both_orders": len(both)}
 
 
 def _side(judge: Judgements) -> MeasuredFigure:
@@ -407,11 +412,51 @@ def _regression(columns: Floats, win: Floats) -> Floats:
     return fit_logistic(columns=np.repeat(columns, 2, axis=0), label=label, precision=PRIOR, iterations=25)
 
 
+def of_these_items(
+    found: Estimate, values: Floats, weight: Floats, item: NDArray[np.int64], known: Floats, *, items: int
+) -> Estimate:
+    """A mean over items such as these as one over these alone: its variance less what drawing all of them from many
+    would add, the variance between items over their number.
+
+    The variance between items is the mean product of two people's deviations on the same item. Where nobody answered
+    what another did, only the part of it is known that goes with the judge's chance. Then too little is taken off, and
+    the interval is a little too wide.
+
+    Args:
+        found: the estimate. values, weight, item, known: of each answer (n,), the last one the judge's chance. items:
+            how many there are.
+    """
+    if not found.has_interval or not found.standard_error > 0:
+        return found
+    off = values - np.average(values, weights=weight)
+    whole = float(np.average(off**2, weights=weight))
+    answers = np.bincount(item)
+    several = answers >= 2
+    if several.any():
+        sums, squares = np.bincount(item, weights=off), np.bincount(item, weights=off**2)
+        product = (sums**2 - squares)[several] / (answers * (answers - 1))[several]
+        between = float(np.average(product, weights=np.bincount(item, weights=weight)[several]))
+    else:
+        centred = known - np.average(known, weights=weight)
+        spread = float(np.average(centred**2, weights=weight))
+        slope_of = float(np.average(centred * off, weights=weight)) / spread if spread > 0 else 0.0
+        explained = slope_of**2 * spread
+        between = explained - (whole - explained) / max(len(values) - 2, 1)  # Less what chance explains.
+    between = min(max(between, 0.0), whole)
+    # What single answers add stays, however many of the items were asked.
+    least = (whole - between) * float((weight**2).sum() / weight.sum() ** 2)
+    variance = max(found.standard_error**2 - between / items, min(least, found.standard_error**2))
+    ratio = math.sqrt(variance) / found.standard_error
+    low, high = (found.value + (end - found.value) * ratio for end in found.interval)
+    return replace(found, standard_error=found.standard_error * ratio, interval=(low, high))
+
+
 def assisted(
     people: Judgements, predictions: Mapping[int, float], *, universe: Mapping[tuple[int, int], Floats]
 ) -> list[Assisted]:
     """The judge-assisted win rate of each pair of models: the mean prediction over all its items plus the
-    design-weighted mean of (people - prediction) over the asked ones, the core's model-assisted estimator.
+    design-weighted mean of (people - prediction) over the asked ones, the core's model-assisted estimator. Both rates
+    are of these items: how the asked ones differ from the others is less uncertain the more of them were asked.
 
     Args:
         people: their judgements, with a below b.
@@ -436,6 +481,9 @@ def assisted(
             cluster=rows.person,
             item=several,
         )
+        weight = 1 / rows.probability
+        alone = of_these_items(alone, rows.win, weight, item, known, items=len(chances))
+        helped = of_these_items(helped, rows.win - known, weight, item, known, items=len(chances))
         saved = None
         if helped.standard_error > 0 and alone.standard_error > 0:
             saved = rows.n * ((alone.standard_error / helped.standard_error) ** 2 - 1)

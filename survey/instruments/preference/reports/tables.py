@@ -154,7 +154,7 @@ def as_json(found: Analysis) -> dict[str, Any]:
             if table.by_category
         },
     }
-    alpha = found.agreement.alpha_interval
+    alpha = found.agreement.alpha
     return {
         "judgements": found.material.people.n,
         "items": len(set(found.material.people.key.tolist())),
@@ -198,8 +198,8 @@ def as_json(found: Analysis) -> dict[str, Any]:
         ],
         "agreement": {
             "kappas": [number(one.kappa.value) for one in found.agreement.kappas],
-            "alpha": number(found.agreement.alpha),
-            "alpha_interval": None if alpha is None else list(alpha),
+            "alpha": number(alpha.value),
+            "alpha_interval": None if alpha.low is None else [alpha.low, alpha.high],
             "pairs": [one.pair for one in found.agreement.kappas],
             "pooled": found.agreement.pooled,
             "kappa_intervals": [found_of(one.kappa) for one in found.agreement.kappas],
@@ -307,8 +307,8 @@ def _lines(found: Analysis) -> Iterator[str]:
     if agreement.kappas:
         said = "; ".join(f"{one.pair}: {in_words(one.kappa)}" for one in agreement.kappas)
         yield f"Kappa of people: {said}."
-    if agreement.alpha is not None:
-        yield f"Krippendorff's alpha, ordinal: {agreement.alpha:.3f}{_ends(agreement.alpha_interval)}."
+    if agreement.alpha.value is not None:
+        yield f"Krippendorff's alpha, ordinal: {in_words(agreement.alpha)}."
     for table in found.judges:
         if EVERYTHING in table.by_category:
             one = table.by_category[EVERYTHING]
@@ -442,7 +442,8 @@ def _tables(found: Analysis) -> Iterator[Table]:
         BESIDE,
         [row for row in beside if row[2] is not None],
         layouts=[_beside(found)],
-        note="; ".join(f"rank correlation of {name}: {value:.2f}" for name, value in found.beside_ranks.items()),
+        note="; ".join(f"rank correlation of {name}: {value:.2f}" for name, value in found.beside_ranks.items())
+        + (". The models are no sample of models, so that there is no interval." if found.beside_ranks else ""),
     )
 
 

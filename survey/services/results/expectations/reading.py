@@ -9,7 +9,7 @@ import numpy as np
 from survey.contracts import instruments
 from survey.contracts.expectations import ComparedEvent, Expectations, Expecting, ItemReader
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, Stage, Study
+from survey.models import Assignment, Item, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import has_levels, read_condition, relations_of
 from survey.services.answers.counting import AT_ONCE, counting
@@ -96,7 +96,10 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
     if not answers:
         under = " under this condition" if condition else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet in a stage that stands for all items")
-    instruments.of_study(study).read_labels([answer.slot.item for answer in answers], answers)
+    items: dict[int, Item] = {}
+    for answer in answers:  # One object an item, whoever answered it: what belongs to items is read once.
+        answer.slot.item = items.setdefault(answer.slot.item_id, answer.slot.item)
+    instruments.of_study(study).read_labels(list(items.values()), answers)
     return answers, np.array([weight_of[answer.pk] for answer in answers])
 
 

@@ -18,6 +18,7 @@ from predictors import comparison, registry
 from predictors.comparison import Contender, Predictions
 from predictors.datasets import PairTable, join, read
 from predictors.errors import PredictorError
+from predictors.hardness import checked_columns
 from predictors.pairs import Progress
 from predictors.registry import settings_of
 from predictors.training import limit_threads
@@ -43,6 +44,7 @@ class Measurement:
     rows: PairTable
     run: Callable[[Contender, Progress], Predictions]
     train: PairTable | None
+    learnt: PairTable
 
 
 @dataclass
@@ -72,6 +74,13 @@ def whole_number(least: int) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def columns(text: str) -> tuple[str, ...]:
+    try:
+        return checked_columns(text)
+    except ValueError as exc:
+        raise ArgumentTypeError(str(exc)) from exc
 
 
 def setting(text: str) -> tuple[str, str, Any]:
@@ -166,6 +175,14 @@ class Command(HunchCommand):
             help="default: all that need nothing but this machine. One predictor may be there several times, under "
             "names of its own: NAME=PREDICTOR:SETTING=VALUE:SETTING=VALUE, as in bert_base=bert:checkpoint=FOLDER",
         )
+        parser.add_argument(
+            "--columns",
+            type=columns,
+            default=(),
+            metavar="people,models",
+            help="also measure hybrid and same_task with columns beside the texts, in a table of their own: people "
+            "(priors of the training rows), models (models_right), or both",
+        )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables, predictions and figures")
         parser.add_argument(
             "--seeds", type=whole_number(1), metavar="N", help="networks in bert (2 on a CPU, 5 on a GPU)"
@@ -200,6 +217,7 @@ class Command(HunchCommand):
         folds: int,
         question_disjoint: bool,
         predictors: str | None,
+        columns: tuple[str, ...],
         out: Path | None,
         seeds: int | None,
         paper: bool,
@@ -211,9 +229,10 @@ class Command(HunchCommand):
         # Predictors are trained one after another, each on all processors. Torch reads this when it is imported.
         limit_threads(processors())
         _refuse_two_sources(train, test, study)
-        released = self._released(study) if study is not None else None
         try:
-            rows = chosen_rows(predictors, overrides, seeds=seeds, paper=paper)
+            rows = chosen_rows(predictors, overrides, seeds=seeds, paper=paper, columns=columns)
+            read_beside = tuple(dict.fromkeys(name for row in rows for name in row.columns))
+            released = self._released(study, read_beside) if study is not None else None
             if released is not None:
                 measurement = self._by_test_file([released[0]], released[1], seed)
             elif test is None:
@@ -221,6 +240,7 @@ class Command(HunchCommand):
                 measurement = self._by_folds(tables, folds, seed, question_disjoint=question_disjoint)
             else:
                 measurement = self._by_test_file([read(path) for path in train], read(test), seed)
+            comparison.require_columns(rows, measurement.learnt)
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         if out is not None:
@@ -228,10 +248,17 @@ class Command(HunchCommand):
         outcome = self._run_all(rows, measurement)
         if outcome.made:
             found = comparison.compare(
-                measurement.rows, outcome.made, train=measurement.train, seed=seed, samples=samples
+                measurement.rows,
+                outcome.made,
+                train=measurement.train,
+                seed=seed,
+                samples=samples,
+                apart=[row.name for row in rows if row.columns],
             )
             seconds = {one.name: round(one.seconds, 3) for one in outcome.made}
-            for section in predictor_report.sections(found, seconds, outcome.failures):
+            for section in predictor_report.sections(
+                found, seconds, outcome.failures, [row.name for row in rows if row.columns]
+            ):
                 self.stdout.write(section)
             if out is not None:
                 facts = {
@@ -243,13 +270,14 @@ class Command(HunchCommand):
                     "samples": samples,
                     "settings": {one.name: dict(one.params) for one in rows},
                     "predictors": {one.name: one.predictor for one in rows},
+                    "columns": {one.name: list(one.columns) for one in rows if one.columns},
                     "seconds": seconds,
                     "failures": outcome.failures,
                 }
-                columns = {one.name: one.probabilities for one in outcome.made}
+                predicted = {one.name: one.probabilities for one in outcome.made}
                 self.stdout.write("")
                 for path in reports.write_files(
-                    predictor_report.writers_of(found, measurement.rows, columns, facts), out
+                    predictor_report.writers_of(found, measurement.rows, predicted, facts), out
                 ):
                     self.stdout.write(f"wrote {path}")
         # Nobody named the rows of the paper's table: that one has no key or weights here is a part of the answer.
@@ -257,7 +285,7 @@ class Command(HunchCommand):
         if outcome.failures and (are_named or outcome.unexpected or not outcome.made):
             raise PredictorsFailed("\n".join(outcome.failures.values()))
 
-    def _released(self, slug: str) -> tuple[PairTable, PairTable]:
+    def _released(self, slug: str, columns: Sequence[str]) -> tuple[PairTable, PairTable]:
         """The study's rows as `release` writes them, read as those files are.
 
         Raises:
@@ -268,7 +296,7 @@ class Command(HunchCommand):
         study = finding.find_study(slug)
         if study.instrument != "belief_update":
             raise HunchError(f"--study {slug}: is of the kind {study.instrument}; only belief studies have such rows")
-        found = releasing.release_of(study)
+        found = releasing.release_of(study, columns)
         if not found.test:
             raise HunchError(
                 f"--study {slug}: there are no labels to test on: {found.without_test}. `release` writes its training "
@@ -302,7 +330,7 @@ class Command(HunchCommand):
             )
             return replace(made, name=row.name)
 
-        return Measurement(test, run, kept)
+        return Measurement(test, run, kept, kept)
 
     def _by_folds(self, tables: Sequence[PairTable], count: int, seed: int, *, question_disjoint: bool) -> Measurement:
         own, extra = tables[0], join(tables[1:]) if tables[1:] else None
@@ -322,7 +350,7 @@ class Command(HunchCommand):
             )
             return replace(made, name=row.name, probabilities=made.probabilities[tested])
 
-        return Measurement(own.take(tested), run, None)
+        return Measurement(own.take(tested), run, None, whole)
 
     def _run_all(self, rows: Sequence[Contender], measurement: Measurement) -> Outcome:
         """Measure each predictor in turn. A failure is reported, and the others are still measured."""
@@ -380,7 +408,12 @@ def _refuse_two_sources(train: Sequence[str], test: str | None, study: str | Non
 
 
 def chosen_rows(
-    predictors: str | None, overrides: Sequence[tuple[str, str, Any]], *, seeds: int | None, paper: bool
+    predictors: str | None,
+    overrides: Sequence[tuple[str, str, Any]],
+    *,
+    seeds: int | None,
+    paper: bool,
+    columns: Sequence[str] = (),
 ) -> list[Contender]:
     """The rows with their settings, all checked before the first one trains for hours."""
     if predictors:
@@ -409,7 +442,7 @@ def chosen_rows(
             made = made if "members" in made.params else made.with_params(members=comparison.default_seeds())
             made = made.with_params(calibration_share=comparison.CALIBRATION_SHARE)
         found.append(made)
-    return found
+    return comparison.with_columns(found, columns) if columns else found
 
 
 def _make_folder(folder: Path) -> None:

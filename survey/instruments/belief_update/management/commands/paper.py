@@ -110,6 +110,11 @@ class Command(ReportCommand):
             return None, "no training and test rows are given: --train FILE and --test FILE"
         try:
             rows = chosen_rows(predictors, [], seeds=None, paper=paper)
+            if beside := [row.name for row in rows if row.columns]:
+                raise PredictorError(
+                    f"--predictors: {', '.join(beside)}: the paper's tables are of texts alone; leave the columns "
+                    "out, and use evaluate_predictors --columns for them."
+                )
             table, tested = join([read(path) for path in train]), read(test)
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc

@@ -23,15 +23,22 @@ class Command(ReportCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder to write to")
+        parser.add_argument(
+            "--columns",
+            default="",
+            metavar="people,models",
+            help="further columns, of how hard q2 is: the priors of training rows, the share of models that is right",
+        )
 
-    def handle(self, *args: Any, slug: str, out: Path, **options: Any) -> None:
+    def handle(self, *args: Any, slug: str, out: Path, columns: str, **options: Any) -> None:
         study = finding.find_study(slug)
-        found = reports.make(study, "release")
+        given = {"columns": [columns]} if columns else {}
+        found = reports.make(study, "release", given)
         if TEST not in {file.name for file in found.files} and (out / TEST).exists():
             raise HunchError(
                 f"--out {out}: holds a {TEST} of another release, and this one has none; choose another folder"
             )
-        reports.record_reading(study, "release", {}, by=None, via="command")
+        reports.record_reading(study, "release", given, by=None, via="command")
         self.print_page(found, out=True)
         for path in reports.write(study, "release", found, out):
             self.stdout.write(f"wrote {path}")

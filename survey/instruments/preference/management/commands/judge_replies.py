@@ -1,22 +1,16 @@
 """`manage.py judge_replies SLUG MODEL`: ask a language model to judge the replies of a preference study."""
 
-from argparse import ArgumentParser, ArgumentTypeError
-from decimal import Decimal, InvalidOperation
+from argparse import ArgumentParser
+from decimal import Decimal
 from typing import Any
 
+from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.instruments.preference.judging_calls import TEMPLATES
 from survey.instruments.preference.judging_runs import ORDERS, JudgeResult, JudgeRun, judge_replies
 from survey.services.studies.finding import find_study
-
-
-def amount(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise ArgumentTypeError(f"{text!r} is not an amount such as 0.15") from None
 
 
 class Command(HunchCommand):
@@ -27,8 +21,7 @@ class Command(HunchCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG", help="a preference study")
-        parser.add_argument("model", metavar="MODEL", help="the server's name for it, or local:FOLDER")
-        parser.add_argument("--name", default="", help="the name that tables show (the model's, if left out)")
+        parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--orders", default="both", metavar="WHICH", help=f"{', '.join(ORDERS)} (both)")
         parser.add_argument(
             "--template", default="score_first", metavar="NAME", help=f"{', '.join(TEMPLATES)} (score_first)"
@@ -36,10 +29,7 @@ class Command(HunchCommand):
         parser.add_argument("--question", default="", help="which of the study's questions (the first)")
         parser.add_argument("--items", type=int, metavar="N", help="only the first N items")
         parser.add_argument("--logprobs", action="store_true", help="read the probabilities of the eight numbers")
-        parser.add_argument("--concurrency", type=int, default=8, metavar="K", help="requests in flight")
-        parser.add_argument("--price-in", type=amount, metavar="P", help="for a million tokens sent")
-        parser.add_argument("--price-out", type=amount, metavar="P", help="for a million tokens returned")
-        parser.add_argument("--cost-cap", type=amount, metavar="P", help="stop once this much is spent")
+        add_asking_arguments(parser)
 
     def handle(
         self,

@@ -1,0 +1,115 @@
+"""Budget files of instruments: what they say, what is refused, and whose planner reads them."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import FileErrors
+from survey.instruments.cloze.reports.budget_file import ClozeBudgetFile
+from survey.instruments.preference.analysis import bradley_terry
+from survey.instruments.preference.analysis.simulation import PreferenceWorld, simulate
+from survey.instruments.preference.reports.budget_file import PreferenceBudget
+from survey.services.results.budget_files import POWER, read_toml
+
+STUDIES = Path(__file__).parents[3] / "studies"
+FILES = {"preference": PreferenceBudget, "cloze": ClozeBudgetFile}
+
+
+def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    text = (STUDIES / f"example-budget-{name}.toml").read_text()
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = tmp_path / "budget.toml"
+    path.write_text(text)
+    return path
+
+
+def budget_of(path: Path, *, studies: int) -> Any:
+    raw = read_toml(path)
+    return FILES[raw.pop("instrument")].read(raw, path=path, studies=studies)
+
+
+def test_every_policy_of_the_examples_is_simulated() -> None:
+    """Adaptive ones of preferences twice: by the design's weights, and with each answer once."""
+    simulated = {name: budget_of(STUDIES / f"example-budget-{name}.toml", studies=3).simulated for name in FILES}
+    assert simulated == {"preference": 9, "cloze": 6}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_command_asks_the_planner_of_the_files_instrument(name: str, tmp_path: Path) -> None:
+    shorter = ("[100, 100]", "[30, 30]") if name == "cloze" else ("[12, 12, 12, 12, 12]", "[12, 12]")
+    fewer = (
+        ("responses_per_item = 20", "responses_per_item = 10") if name == "cloze" else ("prompts = 100", "prompts = 30")
+    )
+    path, out = changed(name, tmp_path, shorter, fewer), io.StringIO()
+    options = {"studies": 2, "jobs": 1, "out": tmp_path / "out"}
+    call_command("plan_budget", str(path), **options, stdout=out)
+    assert "2 simulated studies of each policy" in out.getvalue() and " USD." in out.getvalue()
+    assert any(written.suffix == ".csv" for written in (tmp_path / "out").iterdir())
+
+
+def test_a_file_of_an_instrument_without_a_planner_is_refused(tmp_path: Path, capsys: Any) -> None:
+    path = changed("cloze", tmp_path, ('instrument = "cloze"', 'instrument = "own_answers"'))
+    with pytest.raises(SystemExit):
+        call_command("plan_budget", str(path))
+    assert "instrument: 'own_answers' plans no budgets; these instruments do: belief_update" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("preference", "models = 8", "models = 1", "bank.models: Input should be greater than or equal to 2"),
+        ("preference", "responses_per_item = 1", "responses_per_item = 7", "must be a multiple of it in every stage"),
+        ("preference", "sittings = [12, 12,", "sittings = [1, 12,", "each stage needs from 2 to 100,000"),
+        ("preference", 'name = "by information"', 'name = "uniform"', "two have the same name"),
+        ("preference", "[money]", "[honey]", "honey: Extra inputs are not permitted"),
+        ("cloze", "sentences = 200", "sentences = 20000", "at most 20,000 are simulated"),
+        ("cloze", "sentences = 200", "sentences = 10", "a stage asks for 100 positions and the bank has 60"),
+        ("cloze", 'priority = "uncertainty"', "", 'needs "uncertainty" or "gap"'),
+        ("cloze", "sittings = [100, 100]", "sittings = [3, 100]", "fewer than 4 positions"),
+    ],
+)
+def test_wrong_values_are_refused_with_their_field(tmp_path: Path, name: str, old: str, new: str, said: str) -> None:
+    with pytest.raises(FileErrors) as caught:
+        budget_of(changed(name, tmp_path, (old, new)), studies=2)
+    assert said in caught.value.message
+
+
+def test_a_design_that_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = changed("preference", tmp_path, ("prompts = 100", "prompts = 5"))
+    with pytest.raises(FileErrors, match=r"policies\.by information"):
+        budget_of(path, studies=2).findings(jobs=1, progress=lambda: None)
+
+
+def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
+    costs = budget_of(STUDIES / "example-budget-cloze.toml", studies=2).costs
+    assert (costs.people, costs.complete) == (222, 200) and costs.hours == pytest.approx((200 + 11) / 6)
+    assert costs.total == pytest.approx(400 * 1.333)
+
+
+def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cases() -> None:
+    budget = budget_of(STUDIES / "example-budget-preference.toml", studies=2)
+    plans = budget._plans(budget.config.policies[0])
+    quiet = PreferenceWorld(theta=np.zeros(8), gamma=0.0, prompts=100)
+    errors = [bradley_terry.fit(simulate(quiet, plans, rng=np.random.default_rng(n))).side.error or 0 for n in range(5)]
+    world = PreferenceWorld(theta=np.zeros(8), gamma=POWER * float(np.mean(errors)), prompts=100)
+    found = [
+        (bradley_terry.fit(simulate(world, plans, rng=np.random.default_rng([1, n]))).side.low or 0) > 0
+        for n in range(60)
+    ]
+    assert 0.65 <= np.mean(found) <= 0.93  # 0.8, three Monte Carlo errors either way; the seeds are fixed.
+
+
+@pytest.mark.slow
+@pytest.mark.any_database
+@pytest.mark.parametrize("name", FILES)
+def test_processes_of_their_own_find_the_same(name: str) -> None:
+    budget, seen = budget_of(STUDIES / f"example-budget-{name}.toml", studies=2), []
+    alone = budget.findings(jobs=1, progress=lambda: seen.append(1))
+    assert budget.findings(jobs=2, progress=lambda: seen.append(1)).data == alone.data
+    assert len(seen) == 2 * budget.simulated
