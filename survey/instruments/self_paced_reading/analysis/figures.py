@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ModelFigures:
+class ReadingOfModel:
     """What one model's surprisal says of the times.
 
     correlation: of the surprisal and the mean time, over `correlated` words that have both. delta: None where too few
@@ -101,7 +101,7 @@ def of_model(
     times: ReadTimes,
     surprisal: Floats,
     has_people: bool,
-) -> ModelFigures:
+) -> ReadingOfModel:
     """
     Args:
         words: W words. prepared: of the same words.
@@ -121,7 +121,7 @@ def of_model(
         person = passage = np.zeros(len(columns), dtype=np.int64)
         entered = len(columns)
     own, total = slopes(columns, person, passage)
-    return ModelFigures(name, r, int(both.sum()), delta_of(columns), own, total, len(columns), entered)
+    return ReadingOfModel(name, r, int(both.sum()), delta_of(columns), own, total, len(columns), entered)
 
 
 def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bounded], Bounded]:

@@ -11,12 +11,12 @@ import numpy as np
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.instruments.self_paced_reading.analysis import figures
-from survey.instruments.self_paced_reading.analysis.figures import ModelFigures
+from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
 from survey.services.results.expectations.errors import Bounded
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
 
 from . import gamm
-from .material import Material
+from .material import ReadingMaterial
 
 LINEAR, GAMM = "linear", "gamm"
 FITS = (LINEAR, GAMM)
@@ -56,7 +56,7 @@ WORDS = (
 )
 
 
-def make(material: Material, *, fit: str, title: str, lines: Sequence[str], notes: Sequence[str]) -> Findings:
+def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str], notes: Sequence[str]) -> Findings:
     """Tables, pictures and files; with the fit `gamm` also the script for R and its data."""
     kept = material.kept
     time, right = figures.mean_time(kept), figures.right_share(material.times)
@@ -89,7 +89,7 @@ def make(material: Material, *, fit: str, title: str, lines: Sequence[str], note
     )
 
 
-def _models(material: Material) -> list[ModelFigures]:
+def _models(material: ReadingMaterial) -> list[ReadingOfModel]:
     if not material.frequencies_known:
         return []
     return [
@@ -105,7 +105,7 @@ def _models(material: Material) -> list[ModelFigures]:
     ]
 
 
-def _lines(material: Material, time: Bounded, right: Bounded) -> list[str]:
+def _lines(material: ReadingMaterial, time: Bounded, right: Bounded) -> list[str]:
     kept, every = len(material.kept), len(material.times)
     said = [
         f"{kept:,} of {every:,} times count; every rule of the table below can be changed",
@@ -128,7 +128,7 @@ def _share(value: Bounded) -> str:
     return f"{100 * value.value:.1f} %{end}"
 
 
-def _cleaning_table(material: Material) -> Table:
+def _cleaning_table(material: ReadingMaterial) -> Table:
     rows = [[one.rule, one.times, one.whole, one.of_what] for one in material.cleaning.left_out]
     shown = [
         [one.rule, f"{one.times:,}", f"{one.whole:,} {one.of_what}" if one.of_what else "-"]
@@ -144,7 +144,7 @@ def _cleaning_table(material: Material) -> Table:
     )
 
 
-def _models_table(models: Sequence[ModelFigures]) -> Table:
+def _models_table(models: Sequence[ReadingOfModel]) -> Table:
     rows, shown = [], []
     for one in models:
         total = None if one.delta is None else one.delta.total
@@ -176,7 +176,7 @@ def _of(place: int) -> str:
     return {0: "this word", 1: "the word before"}.get(place, f"{place} words before")
 
 
-def _slopes_table(models: Sequence[ModelFigures]) -> Table:
+def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
     rows: list[list[Any]] = []
     shown = []
     for one in models:
@@ -194,7 +194,7 @@ def _slopes_table(models: Sequence[ModelFigures]) -> Table:
     )
 
 
-def _words_table(material: Material) -> Table:
+def _words_table(material: ReadingMaterial) -> Table:
     means, count = figures.mean_times(material.kept, len(material.words.word))
     order = np.lexsort((material.words.position, material.words.sentence))
     rows = [
@@ -220,7 +220,7 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _pictures(material: Material, models: Sequence[ModelFigures]) -> Sequence[Picture]:
+def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Sequence[Picture]:
     made = []
     drawn = [one for one in models if any(slope.is_defined for slope in one.slopes)]
     if drawn:
@@ -278,7 +278,7 @@ def _pictures(material: Material, models: Sequence[ModelFigures]) -> Sequence[Pi
     return made
 
 
-def _tenths(material: Material, surprisal: np.ndarray) -> list[tuple[float, float]]:
+def _tenths(material: ReadingMaterial, surprisal: np.ndarray) -> list[tuple[float, float]]:
     """The mean surprisal and the mean time of words in up to ten equal parts by surprisal."""
     means, _count = figures.mean_times(material.kept, len(material.words.word))
     rows = np.flatnonzero(np.isfinite(surprisal) & np.isfinite(means))
@@ -288,7 +288,7 @@ def _tenths(material: Material, surprisal: np.ndarray) -> list[tuple[float, floa
     return [(float(surprisal[part].mean()), float(means[part].mean())) for part in np.array_split(order, TENTHS)]
 
 
-def _data(material: Material, models: Sequence[ModelFigures], time: Bounded, right: Bounded) -> dict[str, Any]:
+def _data(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Bounded, right: Bounded) -> dict[str, Any]:
     return {
         "times": len(material.times),
         "counted": len(material.kept),
@@ -299,7 +299,7 @@ def _data(material: Material, models: Sequence[ModelFigures], time: Bounded, rig
     }
 
 
-def _of_model(one: ModelFigures) -> dict[str, Any]:
+def _of_model(one: ReadingOfModel) -> dict[str, Any]:
     return {
         "correlation": _known(one.correlation),
         "correlated_words": one.correlated,
@@ -317,6 +317,6 @@ def _bounded(value: Bounded) -> dict[str, Any]:
     return {"value": _known(value.value), "interval": interval}
 
 
-def _json(material: Material, models: Sequence[ModelFigures], time: Bounded, right: Bounded) -> Any:
+def _json(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Bounded, right: Bounded) -> Any:
     content = json.dumps(_data(material, models, time, right), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return content.encode

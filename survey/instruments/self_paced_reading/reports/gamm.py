@@ -12,12 +12,12 @@ import numpy as np
 
 from predictors.word_forms import stripped
 
-from .material import Material
+from .material import ReadingMaterial
 
 DATA, SCRIPT = "reading_gamm.csv", "reading_gamm.R"
 
 
-def data(material: Material) -> bytes:
+def data(material: ReadingMaterial) -> bytes:
     """A row a time that counts and has words before it: person, passage, position, length and log frequency of this and
     of the words before, and the surprisals of each model. Empty cells are NA."""
     prepared, previous = material.prepared, material.previous
@@ -48,7 +48,7 @@ def data(material: Material) -> bytes:
     return text.getvalue().encode()
 
 
-def header(material: Material) -> list[str]:
+def header(material: ReadingMaterial) -> list[str]:
     back = range(material.previous + 1)
     names = ["person", "passage", "position", "time"]
     if material.fixated is not None:
@@ -57,7 +57,7 @@ def header(material: Material) -> list[str]:
     return names + [f"surprisal_{model}_{place}" for model in range(1, len(material.models) + 1) for place in back]
 
 
-def script(material: Material) -> bytes:
+def script(material: ReadingMaterial) -> bytes:
     """The script. It reads the data beside it and writes `reading_gamm_results.csv`."""
     names = ", ".join(_quoted(name) for name in material.models)
     smooth = " + ".join(f"te(length_{place}, logfreq_{place}, k = k_of(length_{place}))" for place in _back(material))
@@ -102,7 +102,7 @@ write.csv(results, "reading_gamm_results.csv", row.names = FALSE)
 """.encode()
 
 
-def _back(material: Material) -> Sequence[int]:
+def _back(material: ReadingMaterial) -> Sequence[int]:
     return range(material.previous + 1)
 
 

@@ -11,7 +11,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import Cleaned, Cle
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class ReadingMaterial:
     """W words of passages, T times, and the surprisals (W,) of each model, NaN where it says nothing.
 
     frequencies_known: whether log frequencies were asked for; without them there is no delta log-likelihood. fixated:

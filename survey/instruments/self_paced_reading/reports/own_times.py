@@ -18,7 +18,7 @@ from survey.services.banks.frequencies import log_frequencies
 from survey.services.banks.importing import Problems
 
 from . import findings
-from .material import Material
+from .material import ReadingMaterial
 
 TIMES = ("passage", "position", "word", "time")
 READINGS = ("model", "passage", "position", "surprisal")
@@ -94,7 +94,7 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
     position = np.array([place for _passage, place in numbered], dtype=np.int64)
     highest = np.zeros(len(passages), dtype=np.int64)
     np.maximum.at(highest, stretch, position)
-    material = Material(
+    material = ReadingMaterial(
         tuple(passages),
         TimedWords(texts, stretch, position, frequency, position == highest[stretch]),
         _read_columns(read, number),

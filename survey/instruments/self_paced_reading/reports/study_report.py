@@ -18,7 +18,7 @@ from survey.services.answers.counting import counting, study_answers
 from survey.services.banks.frequencies import log_frequencies
 
 from . import findings
-from .material import Material
+from .material import ReadingMaterial
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Question, Study
@@ -63,7 +63,9 @@ class ReadingReport(Report):
         )
 
 
-def _material(study: "Study", answers: "Sequence[Assignment]", *, keeps_marked: bool) -> tuple[Material, list[str]]:
+def _material(
+    study: "Study", answers: "Sequence[Assignment]", *, keeps_marked: bool
+) -> tuple[ReadingMaterial, list[str]]:
     options = instruments.of_study(study).options
     passages: dict[int, Question] = {}
     for one in answers:
@@ -94,7 +96,7 @@ def _material(study: "Study", answers: "Sequence[Assignment]", *, keeps_marked: 
             continue
         models[name] = column
     return (
-        Material(
+        ReadingMaterial(
             tuple(one.external_id for one in questions),
             TimedWords(words, stretch, place, frequency, last),
             _times(answers, first, number),
