@@ -451,6 +451,7 @@ INSTALLED_APPS = [
     "survey.instruments.own_answers.apps.OwnAnswersConfig",
     "survey.instruments.preference.apps.PreferenceConfig",
     "survey.instruments.cloze.apps.ClozeConfig",
+    "survey.instruments.next_token.apps.NextTokenConfig",
     "survey.instruments.self_paced_reading.apps.SelfPacedReadingConfig",
     "frontend.apps.FrontendConfig",
 ]

@@ -19,6 +19,7 @@ from django.utils import timezone
 from predictors.readings.reading import make_tokens
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
+from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.self_paced_reading.models import PassageAnswer, ReadPassage, WordTimes
@@ -60,6 +61,7 @@ from survey.models import (
     Study,
     Submission,
     Task,
+    TokenizerRecord,
     WatchRecord,
     WebhookEvent,
     Withdrawal,
@@ -136,6 +138,11 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     ReplyJudgement.objects.create(response=response, a_first=True, place=3, places={"helpful": 3})
     JudgeVerdict.objects.create(judge=a.language_model, a=a, b=b, first="a", towards_a=1.5)
     WrittenWord.objects.create(response=response, text="river", several=False)
+    row, _made = TokenizerRecord.objects.get_or_create(
+        source="characters", defaults={"sha256": "0" * 64, "size": 1, "words": b"x"}
+    )
+    TokenRun.objects.create(item=item, question=question, tokenizer=row, start=0, length=1, tokens=[[65, 0, 1, 1]])
+    TokenGuess.objects.create(response=response, place=0, position=0, text="A", token=65, true_token=65, right=True)
     WordTimes.objects.create(response=response, times=[300, 280], lead_ms=400, means="key", marks=["focus"])
     PassageAnswer.objects.create(response=response, yes=True, right=False)
 

@@ -182,7 +182,7 @@ def account(name: str, *, permissions: bool = True, **flags: bool) -> User:
     return user
 
 
-OURS = ("survey", "belief_update", "own_answers", "cloze", "preference", "self_paced_reading")
+OURS = ("survey", "belief_update", "own_answers", "cloze", "preference", "next_token", "self_paced_reading")
 
 
 def logged_in(user: User) -> Visitor:

@@ -19,6 +19,7 @@ APPS = (
     "survey/instruments/own_answers",
     "survey/instruments/preference",
     "survey/instruments/cloze",
+    "survey/instruments/next_token",
     "survey/instruments/self_paced_reading",
     "survey",
 )

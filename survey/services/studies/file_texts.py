@@ -79,6 +79,12 @@ STARTING_FILES = (
         "example-cloze.toml",
     ),
     StartingFile(
+        "next-token",
+        "What comes next in a text",
+        "Two stages; people guess the next tokens of passages that come with Hunch, and n-gram models do the same.",
+        "example-next-token.toml",
+    ),
+    StartingFile(
         "reading",
         "How long people look at words",
         "One stage; people read passages that come with Hunch word by word, and n-gram models read them, too.",
