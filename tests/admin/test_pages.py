@@ -22,6 +22,7 @@ from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
+from survey.instruments.self_paced_reading.models import PassageAnswer, ReadPassage, WordTimes
 from survey.instruments.token_comparison.models import PreparedContext, StatedChance, TokenPair
 from survey.models import (
     Alert,
@@ -126,6 +127,7 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     """The typed rows of the other instruments; here they may stand beside a pair's."""
     AskedQuestion.objects.create(item=item, question=question, copy=1)
     AskedWord.objects.create(item=item, question=question, position=1)
+    ReadPassage.objects.create(item=item, question=question)
     OwnAnswer.objects.create(response=response, text="42", correct=False)
     a, b = (
         ModelAnswer.objects.get_or_create(
@@ -142,6 +144,8 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     )
     TokenRun.objects.create(item=item, question=question, tokenizer=row, start=0, length=1, tokens=[[65, 0, 1, 1]])
     TokenGuess.objects.create(response=response, place=0, position=0, text="A", token=65, true_token=65, right=True)
+    WordTimes.objects.create(response=response, times=[300, 280], lead_ms=400, means="key", marks=["focus"])
+    PassageAnswer.objects.create(response=response, yes=True, right=False)
     compare_tokens(response, item, question)
 
 

@@ -21,6 +21,7 @@ APPS = (
     "survey/instruments/cloze",
     "survey/instruments/next_token",
     "survey/instruments/token_comparison",
+    "survey/instruments/self_paced_reading",
     "survey",
 )
 # The admin and the commands are in English only.

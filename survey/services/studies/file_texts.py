@@ -97,6 +97,12 @@ STARTING_FILES = (
         "example-token-comparison.toml",
     ),
     StartingFile(
+        "reading",
+        "How long people look at words",
+        "One stage; people read passages that come with Hunch word by word, and n-gram models read them, too.",
+        "example-reading.toml",
+    ),
+    StartingFile(
         "humans",
         "What people expect of people",
         "Half of the respondents read about AI systems or people, the other half only about AI systems.",

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.evaluation.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
 from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
 from survey.contracts.reports import Findings, Layout, Picture, Table
 from survey.contracts.tables import Column
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
-from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
 
 from .charts import ScatterPoint, scatter
