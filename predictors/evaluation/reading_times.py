@@ -47,7 +47,7 @@ class Delta:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedWords:
     """Which words count (M,), by number, the numbers of the words before each, the nearest first (M, previous), and the
     columns of the model without surprisal (M, 2 + 3 (1 + previous))."""
 
@@ -57,7 +57,7 @@ class Prepared:
     fold: Ints
 
 
-def prepared(words: TimedWords, *, keeps_punctuation: bool = False, previous: int = 1) -> Prepared:
+def prepared(words: TimedWords, *, keeps_punctuation: bool = False, previous: int = 1) -> PreparedWords:
     """The words that count: the word and those before it have a frequency, end no sentence, and, unless
     `keeps_punctuation`, consist of letters alone. The first word of a sentence has none before it, and the word after
     the first one is left out with it, where the first one is not among the words.
@@ -82,7 +82,7 @@ def prepared(words: TimedWords, *, keeps_punctuation: bool = False, previous: in
         columns += [length[which], words.log_frequency[which], length[which] * words.log_frequency[which]]
     columns.append(words.position[row].astype(np.float64))
     _names, fold = np.unique(words.sentence[row], return_inverse=True)
-    return Prepared(row, earlier, np.stack(columns, axis=1), fold.reshape(-1) % FOLDS)
+    return PreparedWords(row, earlier, np.stack(columns, axis=1), fold.reshape(-1) % FOLDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Columns:
         return len(self.wanted)
 
 
-def columns_of_words(words: Prepared, times: Floats, surprisal: Floats) -> Columns:
+def columns_of_words(words: PreparedWords, times: Floats, surprisal: Floats) -> Columns:
     """One row a word. times, surprisal: (N,) of all words; NaN leaves a word out."""
     added = surprisal[np.concatenate([words.row[:, None], words.before], axis=1)]
     wanted = times[words.row]
@@ -122,7 +122,7 @@ def columns_of_words(words: Prepared, times: Floats, surprisal: Floats) -> Colum
     )
 
 
-def columns_of_times(words: Prepared, times: SingleTimes, surprisal: Floats) -> Columns:
+def columns_of_times(words: PreparedWords, times: SingleTimes, surprisal: Floats) -> Columns:
     """One row a single time. The person's own mean is taken off every column and off the times, which is the same as a
     level of each person in both models.
 
@@ -148,7 +148,7 @@ def columns_of_times(words: Prepared, times: SingleTimes, surprisal: Floats) -> 
     return Columns(own[:, :width], own[:, :-1], own[:, -1], words.fold[place], row)
 
 
-def delta_log_likelihood(words: Prepared, times: Floats, surprisal: Floats) -> Delta | None:
+def delta_log_likelihood(words: PreparedWords, times: Floats, surprisal: Floats) -> Delta | None:
     """What surprisals (N,) add to the prediction of times (N,); NaN leaves a word out. None where fewer than 30 words
     are left.
 
@@ -167,7 +167,7 @@ def delta_of(columns: Columns) -> Delta | None:
     return Delta(total, unseen, len(columns))
 
 
-def added_log_likelihood(words: Prepared, times: Floats, surprisal: Floats) -> float:
+def added_log_likelihood(words: PreparedWords, times: Floats, surprisal: Floats) -> float:
     """The total of `delta_log_likelihood` alone, which is quicker."""
     columns = columns_of_words(words, times, surprisal)
     return _log_likelihood(columns.both, columns.wanted) - _log_likelihood(columns.base, columns.wanted)

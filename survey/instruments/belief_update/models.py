@@ -66,7 +66,7 @@ class Pair(QuickRows):
         return self.item.key
 
     @property
-    def steps(self) -> "list[Step]":
+    def steps(self) -> "list[EvidenceStep]":
         """Every evidence question with its outcome, in the item's own order; none in a control without evidence."""
         places = (
             (self.evidence_id, self.outcome, ""),
@@ -74,14 +74,14 @@ class Pair(QuickRows):
             (self.evidence_3_id, self.outcome_3, "_3"),
         )
         return [
-            Step(place, key, bool(outcome), self, suffix)
+            EvidenceStep(place, key, bool(outcome), self, suffix)
             for place, (key, outcome, suffix) in enumerate(places, 1)
             if key is not None
         ]
 
 
 @dataclass(frozen=True)
-class Step:
+class EvidenceStep:
     """One evidence question of an item. `place`: which of them it is in the item's own order, from 1."""
 
     place: int

@@ -57,7 +57,7 @@ class StepPriority(Priority):
         )
 
 
-def answered(answers: "Sequence[Assignment]", steps: int) -> expected.Answered:
+def answered(answers: "Sequence[Assignment]", steps: int) -> expected.AnsweredSteps:
     """The whole answers with steps, as arrays."""
     found = []
     for answer in answers:
@@ -65,7 +65,7 @@ def answered(answers: "Sequence[Assignment]", steps: int) -> expected.Answered:
         if beliefs.prior is not None and len(beliefs.steps) == steps:
             correct = [shown[place - 1].correct for place, _after in beliefs.steps]
             found.append(([beliefs.prior, *(after for _place, after in beliefs.steps)], correct))
-    return expected.Answered(
+    return expected.AnsweredSteps(
         belief=np.array([belief for belief, _correct in found], dtype=np.float64).reshape(-1, steps + 1),
         correct=np.array([correct for _belief, correct in found], dtype=bool).reshape(-1, steps),
     )

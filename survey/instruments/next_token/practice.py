@@ -11,7 +11,7 @@ from survey.exceptions import StateRefused
 from survey.services.banks.passages import registered, vocabulary_of
 
 from .forms import form_of
-from .screens import GuessMade, Piece, screen_of
+from .screens import GuessMade, ShownToken, screen_of
 from .wording import shown_token, typed_token
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class NextTokenPractice(Practice):
     def screen(
         self, *, sitting: "Sitting", example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
     ) -> Screen | None:
-        pieces = [Piece(token, asked=True) for token in _tokens(example)]
+        pieces = [ShownToken(token, asked=True) for token in _tokens(example)]
         if len(given) > len(pieces):
             return None
         answers = [one["text"] for one in given if "text" in one]

@@ -29,7 +29,7 @@ class GuessMade:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ShownToken:
     """A token that follows, and whether people are asked for it."""
 
     text: str
@@ -45,7 +45,7 @@ def next_screen(assignment: "Assignment", *, reveal: bool) -> Screen | None:
     """The next guess; after the last one a page that tells whether it was right; then nothing."""
     run: TokenRun = assignment.slot.item.token_run
     tokens = run.run_tokens
-    pieces = [Piece(run.text_of(token), token.asked) for token in tokens]
+    pieces = [ShownToken(run.text_of(token), token.asked) for token in tokens]
     made = [GuessMade(guess.text, run.text_of(tokens[guess.place]), guess.right) for guess in guesses_of(assignment)]
     if len(assignment.responses.all()) > len(run.asked_places):
         return None
@@ -53,7 +53,7 @@ def next_screen(assignment: "Assignment", *, reveal: bool) -> Screen | None:
 
 
 def screen_of(
-    before: str, pieces: Sequence[Piece], made: Sequence[GuessMade], *, form: Any, reveal: bool
+    before: str, pieces: Sequence[ShownToken], made: Sequence[GuessMade], *, form: Any, reveal: bool
 ) -> Screen | None:
     """The screen after these guesses of the pieces that are asked for, in order; None without any such piece."""
     places = [place for place, piece in enumerate(pieces) if piece.asked]

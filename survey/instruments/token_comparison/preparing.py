@@ -39,7 +39,7 @@ Progress = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedComparisons:
     """What `prepare` did: contexts, those that were made now, and how many contexts each model read now."""
 
     contexts: int
@@ -114,7 +114,7 @@ def prepare(
     models: Sequence[LanguageModelConfig] = (),
     *,
     progress: Progress | None = None,
-) -> Prepared:
+) -> PreparedComparisons:
     """Draw contexts and tokens of passages, and let models read them. What is stored is passed over.
 
     Raises:
@@ -145,7 +145,7 @@ def prepare(
             PreparedContext.objects.bulk_create(made, batch_size=200, ignore_conflicts=True)
     contexts = list(_stored(preparation, list(texts)))
     read = {model.name: _read(model, contexts, texts, progress) for model in models}
-    return Prepared(len(contexts), len(made), read)
+    return PreparedComparisons(len(contexts), len(made), read)
 
 
 def _reader(source: Source, row: TokenizerRecord) -> TextReader:

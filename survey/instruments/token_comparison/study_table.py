@@ -9,7 +9,7 @@ from survey.models import Question
 from survey.services.banks.eligibility import eligible_questions
 
 from .analysis.checking import CheckModel
-from .analysis.estimating import Answers, Comparisons, log_odds_of_percent
+from .analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
 from .chances import chance_of_any, chance_of_one, drawn_of
 from .labels import stated_of
 from .models import DrawnToken, PreparedContext
@@ -91,12 +91,12 @@ class StudyTable:
         if others := len(contexts) - len(chosen):
             self.notes.append(f"{others} contexts have no answer at all and are left out")
 
-    def answers(self, person: int | None = None) -> Answers:
+    def answers(self, person: int | None = None) -> ComparisonAnswers:
         """All answers, or those of one person."""
         rows = self.answered if person is None else self.answered[self.answered[:, 1] == person]
-        return Answers(rows[:, 0], rows[:, 1], log_odds_of_percent(rows[:, 2].astype(np.float64)))
+        return ComparisonAnswers(rows[:, 0], rows[:, 1], log_odds_of_percent(rows[:, 2].astype(np.float64)))
 
-    def persons(self) -> dict[str, tuple[Comparisons, Answers, Sequence[CheckModel]]]:
+    def persons(self) -> dict[str, tuple[Comparisons, ComparisonAnswers, Sequence[CheckModel]]]:
         """The same contexts with each person's answers, by pseudonym."""
         return {
             self._names[person]: (self.comparisons, self.answers(person), self.models)

@@ -370,7 +370,7 @@ def texts_of(questions: Sequence[Question]) -> list[Text]:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPassages:
     """What `prepare` did: passages, their tokens, and how many passages each model read now."""
 
     tokenizer: TokenizerRecord
@@ -385,7 +385,7 @@ def prepare(
     tokenizer: str,
     models: Sequence[Source] = (),
     progress: Progress | None = None,
-) -> Prepared:
+) -> PreparedPassages:
     """Cut passages into tokens, and let models read them. What is stored is passed over.
 
     Raises:
@@ -394,7 +394,7 @@ def prepare(
     wanted = texts_of(questions)
     row = cut_texts(tokenizer, wanted, progress=progress)
     read = {model.name: expect(model, row, wanted, progress=progress) for model in models}
-    return Prepared(row, len(wanted), sum(token_counts(row, wanted).values()), read)
+    return PreparedPassages(row, len(wanted), sum(token_counts(row, wanted).values()), read)
 
 
 def load_starter_passages() -> Bank:

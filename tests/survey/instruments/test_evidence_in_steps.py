@@ -94,7 +94,7 @@ def test_priorities_follow_what_the_predictor_gives_the_steps() -> None:
     assert expected.last_change(chances, order="drawn").tolist() == [0.1, 0.9, 0.9]
     assert expected.last_change(chances, order="2-1").tolist() == [0.9, 0.1, 0.9]
     assert expected.last_change(chances, order="shuffled").tolist() == pytest.approx([0.5, 0.5, 0.9])
-    nobody = expected.Answered(np.empty((0, 3)), np.empty((0, 2), dtype=bool))
+    nobody = expected.AnsweredSteps(np.empty((0, 3)), np.empty((0, 2), dtype=bool))
     outcome = np.array([[1, 1], [1, 1], [1, 0]])
     before = expected.departure(chances, outcome, nobody, order="shuffled")
     # Where one correct and one incorrect answer cancel out, adding up and moving half as far end at the same place.
@@ -104,7 +104,7 @@ def test_priorities_follow_what_the_predictor_gives_the_steps() -> None:
     moves = np.where(correct, 0.8, -0.8)
     start = rng.normal(0, 0.5, 400)
     steps = [start, start + moves[:, 0], start + moves[:, 1]]  # Only the last evidence counts.
-    seen = expected.Answered(composing.points(np.stack(steps, axis=1)), correct)
+    seen = expected.AnsweredSteps(composing.points(np.stack(steps, axis=1)), correct)
     assert expected.step_weights(seen, 2, (-0.8, 0.8)) == pytest.approx([0.0, 1.0], abs=0.1)
     after = expected.departure(chances, outcome, seen, order="drawn")
     assert after[0] > after[1] + 0.4

@@ -14,7 +14,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.instruments.token_comparison.analysis import rewards
 from survey.instruments.token_comparison.analysis.checking import CheckModel, check
 from survey.instruments.token_comparison.analysis.estimating import (
-    Answers,
+    ComparisonAnswers,
     Comparisons,
     by_draws,
     estimate,
@@ -231,7 +231,7 @@ def table_of(draws: int = 4, *, same: tuple[float, ...] = (1.0, 0.0)) -> Compari
 
 def test_e_is_the_mean_over_draws_with_people_pooled() -> None:
     c = table_of()
-    answers = Answers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([1.0, 3.0, 0.5, 2.0, 0.1]))
+    answers = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([1.0, 3.0, 0.5, 2.0, 0.1]))
     found = terms(c, answers)
     first = (1 + 2 * (0.3 / 0.5) * 2.0 + (0.3 / 0.2) * 0.5) / 4
     second = ((0.1 / 0.2) * 2.0 + 3 * (0.1 / 0.7) * 0.1) / 4
@@ -247,15 +247,15 @@ def test_e_is_the_mean_over_draws_with_people_pooled() -> None:
 
 def test_a_comparison_without_an_answer_is_weighted_for_and_draws_of_the_true_token_are_not() -> None:
     c = table_of()
-    half = Answers(np.array([1, 2, 3]), np.zeros(3, dtype=int), np.log([0.5, 2.0, 0.1]))
+    half = ComparisonAnswers(np.array([1, 2, 3]), np.zeros(3, dtype=int), np.log([0.5, 2.0, 0.1]))
     # Three of the four draws are of x: the answered one stands for them all, and the fourth stays 1.
     assert terms(c, half).log_e[0] == pytest.approx(math.log((1 + 3 * (0.3 / 0.2) * 0.5) / 4))
-    none = Answers(np.array([2]), np.zeros(1, dtype=int), np.log([2.0]))
+    none = ComparisonAnswers(np.array([2]), np.zeros(1, dtype=int), np.log([2.0]))
     found = terms(c, none)
     assert found.used.tolist() == [False, True]
     loss = estimate(c, none)
     assert loss is not None and (loss.contexts, loss.left_out) == (1, 1)
-    nothing = Answers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    nothing = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
     assert estimate(c, nothing) is None
 
 
@@ -271,7 +271,7 @@ def test_a_context_of_which_every_draw_is_the_true_token_has_the_estimate_1() ->
         log_g_other=np.zeros(0),
         item_weight=np.zeros(0),
     )
-    nobody = Answers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    nobody = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
     loss = estimate(c, nobody, rng=np.random.default_rng(1), samples=20)
     assert loss is not None and (loss.difference, loss.interval) == (0.0, (0.0, 0.0))
 
@@ -289,7 +289,7 @@ def test_who_holds_the_generators_own_odds_has_its_loss_exactly() -> None:
 
 def test_weights_are_those_of_contexts() -> None:
     c = table_of()
-    answers = Answers(np.arange(4), np.zeros(4, dtype=int), np.log([1.0, 0.5, 2.0, 0.1]))
+    answers = ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), np.log([1.0, 0.5, 2.0, 0.1]))
     single = terms(c, answers).log_e
     weighted = Comparisons(**{**vars_of(c), "weight": np.array([3.0, 1.0])})
     loss = estimate(weighted, answers)
@@ -302,8 +302,8 @@ def vars_of(c: Comparisons) -> dict[str, np.ndarray]:
 
 def test_draws_that_share_an_answer_share_its_noise() -> None:
     c = table_of()
-    calm = Answers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([2.0, 2.0, 0.5, 2.0, 0.1]))
-    noisy = Answers(calm.item, calm.person, np.log([0.5, 3.5, 0.5, 2.0, 0.1]))  # The same mean of the first.
+    calm = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([2.0, 2.0, 0.5, 2.0, 0.1]))
+    noisy = ComparisonAnswers(calm.item, calm.person, np.log([0.5, 3.5, 0.5, 2.0, 0.1]))  # The same mean of the first.
     assert terms(c, noisy).log_e == pytest.approx(terms(c, calm).log_e)
     assert terms(c, noisy).relative_error[0] > terms(c, calm).relative_error[0]
 
@@ -368,7 +368,9 @@ def test_chances_of_comparisons_and_contexts_are_those_of_uniform_draws() -> Non
 
 def test_figures_of_a_table_without_people_are_none() -> None:
     c = table_of()
-    nobody = Answers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
-    material = own_answers.Material(comparisons=c, answers=nobody, models=[], contexts=["a", "b"], texts=["a", "b"])
+    nobody = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    material = own_answers.StudyComparisons(
+        comparisons=c, answers=nobody, models=[], contexts=["a", "b"], texts=["a", "b"]
+    )
     assert work_out(material, rng=np.random.default_rng(1)) is None
     assert log_odds_of_percent(np.array([50.0, 80.0])) == pytest.approx([0.0, math.log(0.25)])

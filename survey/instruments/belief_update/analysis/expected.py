@@ -16,7 +16,7 @@ WORTH = 20.0  # So many answers count as much as these two assumptions.
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class AnsweredSteps:
     """n answers so far: beliefs before and after each step, in points (n, K + 1), and whether the evidence of each step
     was correct, in the order shown (n, K)."""
 
@@ -35,7 +35,7 @@ def last_change(chances: np.ndarray, *, order: str) -> np.ndarray:
     return found
 
 
-def departure(chances: np.ndarray, outcome: np.ndarray, answered: Answered, *, order: str) -> np.ndarray:
+def departure(chances: np.ndarray, outcome: np.ndarray, answered: AnsweredSteps, *, order: str) -> np.ndarray:
     """How far the belief is expected to end from where adding changes in log-odds would put it; (M,), 0 or more.
 
     An evidence question is expected to change the log-odds by its chance of a change times the mean size of a change
@@ -55,7 +55,7 @@ def departure(chances: np.ndarray, outcome: np.ndarray, answered: Answered, *, o
     return found
 
 
-def change_sizes(answered: Answered) -> tuple[float, float]:
+def change_sizes(answered: AnsweredSteps) -> tuple[float, float]:
     """The mean change in log-odds of a belief that the first evidence question changed: after an incorrect answer, and
     after a correct one."""
     logits = log_odds(answered.belief, clip=CLIP)
@@ -68,7 +68,7 @@ def change_sizes(answered: Answered) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def step_weights(answered: Answered, steps: int, sizes: tuple[float, float]) -> np.ndarray:
+def step_weights(answered: AnsweredSteps, steps: int, sizes: tuple[float, float]) -> np.ndarray:
     """What the change of each step counts for at the end, first to last; (K,)."""
     logits = log_odds(answered.belief, clip=CLIP)
     # Each step moves as its outcome makes people move on average: no person's own noise is on both sides.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.evaluation.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
+from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords, delta_log_likelihood, prepared
 from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
 from survey.contracts.reports import Findings, Layout, Picture, Table
 from survey.contracts.tables import Column
@@ -257,7 +257,7 @@ def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected:
 
 
 def _deltas(times: ReadingTimes) -> Any:
-    words: Prepared = prepared(times.words, keeps_punctuation=times.keeps_punctuation)
+    words: PreparedWords = prepared(times.words, keeps_punctuation=times.keeps_punctuation)
     for name, values in [*times.models.items(), (PEOPLE, times.people)]:
         for time, column in times.times.items():
             found = delta_log_likelihood(words, column, values)

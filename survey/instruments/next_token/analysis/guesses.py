@@ -62,7 +62,7 @@ class GuessTable:
 
 
 @dataclass(frozen=True)
-class Share:
+class RightShare:
     """The share of guesses that are right, of n: `right` of them, without weights."""
 
     n: int
@@ -116,10 +116,10 @@ def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = Non
     return Bounded(found, 1 / (1 + math.exp(-ends.low)), 1 / (1 + math.exp(-ends.high)), math.sqrt(variance))
 
 
-def share(table: GuessTable, rows: NDArray[np.bool_] | None = None) -> Share:
+def share(table: GuessTable, rows: NDArray[np.bool_] | None = None) -> RightShare:
     """People's top-1 accuracy: right guesses over guesses."""
     kept = np.ones(len(table), dtype=bool) if rows is None else rows
-    return Share(int(kept.sum()), int(table.right[kept].sum()), mean(table.right, table, rows))
+    return RightShare(int(kept.sum()), int(table.right[kept].sum()), mean(table.right, table, rows))
 
 
 def perplexity(model: ModelGuesses, table: GuessTable) -> Bounded:

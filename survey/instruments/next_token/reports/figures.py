@@ -47,7 +47,7 @@ BY_PERSON = (
 ENSEMBLE = (
     Column("who", "text", "The most frequent guess, the mean person, their difference, or a model."),
     Column("positions", "number", "Positions that five or more people guessed.", whole=True),
-    Column("share", "0 to 1", "Share of these positions at which it is the true token."),
+    Column("share", "0 to 1", "RightShare of these positions at which it is the true token."),
     Column("low", "number", "Lower end of its 95 % interval, by passage and person."),
     Column("high", "number", "Upper end."),
 )
@@ -123,7 +123,7 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
     return Findings(title, said, tables, pictures, notes=more, data=data)
 
 
-def _bits(table: GuessTable, own: analysis.Share) -> list[str]:
+def _bits(table: GuessTable, own: analysis.RightShare) -> list[str]:
     """Bits a character: of each model, and what people's can be at most."""
     kinds = len(set(table.truth) | set(table.guess))
     most = analysis.most_bits(own.figure.value, kinds)

@@ -17,7 +17,7 @@ import bandit
 from predictors.evaluation.reading_times import (
     Columns,
     Delta,
-    Prepared,
+    PreparedWords,
     SingleTimes,
     TimedWords,
     columns_of_times,
@@ -97,7 +97,7 @@ def of_model(
     name: str,
     *,
     words: TimedWords,
-    prepared: Prepared,
+    prepared: PreparedWords,
     times: ReadTimes,
     surprisal: Floats,
     has_people: bool,

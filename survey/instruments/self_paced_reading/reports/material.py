@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from predictors.evaluation.reading_times import Prepared, TimedWords, prepared
+from predictors.evaluation.reading_times import PreparedWords, TimedWords, prepared
 from survey.instruments.self_paced_reading.analysis.cleaning import Cleaned, CleaningRules, ReadTimes, cleaned
 
 
@@ -51,5 +51,5 @@ class ReadingMaterial:
         return np.zeros(0) if self.fixated is None else self.fixated[self.cleaning.keep]
 
     @cached_property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedWords:
         return prepared(self.words, keeps_punctuation=self.keeps_punctuation, previous=self.previous)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimating import Answers, Comparisons, Loss, estimate, log_odds_of_percent, terms
+from .estimating import ComparisonAnswers, Comparisons, Loss, estimate, log_odds_of_percent, terms
 from .rewards import RATIOS, nearest
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class CheckModel:
 
 
 @dataclass(frozen=True)
-class Check:
+class KnownLoss:
     """What the estimator says of a model, and what is true. All in nats; None where it has no value.
 
     true: the model's loss less the generator's, over the contexts that the estimate uses. true_error: its standard
@@ -56,13 +56,13 @@ def log_odds_of_model(comparisons: Comparisons, model: CheckModel) -> Floats:
 
 def check(
     comparisons: Comparisons,
-    answers: Answers,
+    answers: ComparisonAnswers,
     model: CheckModel,
     *,
     ratios: Sequence[int] = RATIOS,
     ddof: int = 1,
     one_each: bool = True,
-) -> Check:
+) -> KnownLoss:
     """One model on the comparisons that were answered.
 
     Args:
@@ -73,8 +73,10 @@ def check(
     odds = log_odds_of_model(c, model)
     asked = asked[np.isfinite(odds[asked])]
     person = np.zeros(len(asked), dtype=np.int64)
-    exact = Answers(asked, person, odds[asked])
-    rounded = Answers(asked, person, log_odds_of_percent(100 * nearest(1 / (1 + np.exp(odds[asked])), ratios)))
+    exact = ComparisonAnswers(asked, person, odds[asked])
+    rounded = ComparisonAnswers(
+        asked, person, log_odds_of_percent(100 * nearest(1 / (1 + np.exp(odds[asked])), ratios))
+    )
     used = terms(c, exact, ddof=ddof).used & np.isfinite(model.log_true)
     weight = np.where(used, c.weight, 0.0)
     values = np.where(used, c.log_g_true - np.where(used, model.log_true, 0.0), 0.0)
@@ -85,7 +87,7 @@ def check(
         loss = -float((weight * np.where(used, model.log_true, 0.0)).sum() / total)
     if n > ddof:
         error = float(np.sqrt((weight**2 * (values - true) ** 2).sum() * n / (n - ddof)) / total)
-    return Check(
+    return KnownLoss(
         name=model.name,
         exact=estimate(c, exact, ddof=ddof),
         rounded=estimate(c, rounded, ddof=ddof),

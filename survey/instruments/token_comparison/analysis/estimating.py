@@ -31,7 +31,7 @@ _NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class ComparisonAnswers:
     """A answers to comparisons. item (A,): which comparison; person (A,): whose; log_odds (A,): ln h(x) - ln h(y) as
     stated."""
 
@@ -132,7 +132,7 @@ def log_odds_of_percent(percent_true: NDArray[np.float64]) -> Floats:
     return found
 
 
-def terms(comparisons: Comparisons, answers: Answers, *, ddof: int = 1) -> ContextTerms:
+def terms(comparisons: Comparisons, answers: ComparisonAnswers, *, ddof: int = 1) -> ContextTerms:
     """Each context's e_c and its error.
 
     A comparison without an answer is weighted for within its context, by its multiplicity and its chance to be asked;
@@ -165,7 +165,7 @@ def terms(comparisons: Comparisons, answers: Answers, *, ddof: int = 1) -> Conte
     return ContextTerms(used & (e > 0), log_e, relative)
 
 
-def _shared_noise(c: Comparisons, answers: Answers, single: Floats, asked: Floats, value: Floats) -> Floats:
+def _shared_noise(c: Comparisons, answers: ComparisonAnswers, single: Floats, asked: Floats, value: Floats) -> Floats:
     """The variance that draws of the same x add to e_c because they share their answers, beyond what draws with an
     answer each would have. The noise of an answer, relative to the mean, is that of all comparisons with two or more
     answers; where there is none it is not known and left out."""
@@ -185,7 +185,7 @@ def _by_context(c: Comparisons, values: Floats) -> Floats:
 
 def estimate(
     comparisons: Comparisons,
-    answers: Answers,
+    answers: ComparisonAnswers,
     *,
     ddof: int = 1,
     rng: np.random.Generator | None = None,
@@ -236,7 +236,7 @@ def _mean_and_error(values: Floats, weight: Floats, ddof: int) -> tuple[float, f
 
 
 def resampled(
-    comparisons: Comparisons, answers: Answers, *, rng: np.random.Generator, samples: int = RESAMPLES
+    comparisons: Comparisons, answers: ComparisonAnswers, *, rng: np.random.Generator, samples: int = RESAMPLES
 ) -> Floats:
     """(samples, 2): L - L_G and L in studies whose texts and people are each drawn anew with replacement; NaN where no
     context is left (Owen, "The pigeonhole bootstrap", 2007: it errs on the wide side)."""
@@ -302,7 +302,7 @@ def _t_over_normal(freedom: int) -> float:
     return 1 + (z**2 + 1) / (4 * freedom) + (5 * z**4 + 16 * z**2 + 3) / (96 * freedom**2)
 
 
-def values_of(comparisons: Comparisons, answers: Answers) -> Floats:
+def values_of(comparisons: Comparisons, answers: ComparisonAnswers) -> Floats:
     """g(y) / g(x) times the mean over people of h(x) / h(y), of each comparison (I,); NaN where nobody answered."""
     asked = np.bincount(answers.item, minlength=len(comparisons))
     single = np.exp(comparisons.log_ratio[answers.item] + answers.log_odds)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checking import CheckModel
-from .estimating import Answers, Comparisons, log_odds_of_percent
+from .estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
 from .rewards import nearest
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ class SimulatedComparisons:
     """A study. true (C,): ln g(y) - ln h(y) of each context, for the people's mean odds."""
 
     comparisons: Comparisons
-    answers: Answers
+    answers: ComparisonAnswers
     people: CheckModel
     true: Floats
 
@@ -97,7 +97,7 @@ def study(world: TokenWorld, plan: TokenPlan, *, rng: np.random.Generator) -> Si
         log_odds = log_odds_of_percent(100 * nearest(1 / (1 + np.exp(log_odds))))
     return SimulatedComparisons(
         comparisons,
-        Answers(item, person, log_odds),
+        ComparisonAnswers(item, person, log_odds),
         CheckModel("people", log_h[rows, y], log_h[context, other]),
         log_g[rows, y] - log_h[rows, y],
     )

@@ -12,9 +12,9 @@ import numpy as np
 from predictors.evaluation.scoring import finite
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
-from survey.instruments.token_comparison.analysis.checking import Check, CheckModel, check, log_odds_of_model
+from survey.instruments.token_comparison.analysis.checking import CheckModel, KnownLoss, check, log_odds_of_model
 from survey.instruments.token_comparison.analysis.estimating import (
-    Answers,
+    ComparisonAnswers,
     Comparisons,
     Loss,
     by_draws,
@@ -73,7 +73,7 @@ CONTEXTS = (
     Column("same", "number", "How many of them are the true token itself.", whole=True),
     Column("comparisons", "number", "Different other tokens.", whole=True),
     Column("asked", "number", "How many of these were answered.", whole=True),
-    Column("answers", "number", "Answers of people.", whole=True),
+    Column("answers", "number", "ComparisonAnswers of people.", whole=True),
     Column("log_g_true", "number", "Natural logarithm of the generator's probability of the true token."),
     Column("log_e", "number", "ln e_c; empty where nothing was answered."),
     Column("relative_error", "number", "Standard error of e_c divided by e_c."),
@@ -97,17 +97,17 @@ FEWEST_OF_PERSON = 10  # answers; a person with fewer has no line
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class StudyComparisons:
     """What is worked out. models: checks, without the generator, which always is one. contexts, texts: their names.
     persons: what each person answered, by name; None: not asked for. ratios: the chances that people choose from."""
 
     comparisons: Comparisons
-    answers: Answers
+    answers: ComparisonAnswers
     models: Sequence[CheckModel]
     contexts: Sequence[str]
     texts: Sequence[str]
     ratios: Sequence[int] = RATIOS
-    persons: Mapping[str, tuple[Comparisons, Answers, Sequence[CheckModel]]] | None = None
+    persons: Mapping[str, tuple[Comparisons, ComparisonAnswers, Sequence[CheckModel]]] | None = None
     ddof: int = 1
 
 
@@ -116,9 +116,9 @@ class Figures:
     """What came of it."""
 
     people: Loss
-    checks: Sequence[Check]
-    generator: Check
-    persons: Sequence[tuple[str, int, Loss, Sequence[Check]]]
+    checks: Sequence[KnownLoss]
+    generator: KnownLoss
+    persons: Sequence[tuple[str, int, Loss, Sequence[KnownLoss]]]
     curves: Sequence[tuple[str, Sequence[tuple[int, float]], float | None]]
 
     def as_json(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _loss_json(loss: Loss | None, *, whole: bool = True) -> dict[str, Any]:
     }
 
 
-def work_out(material: Material, *, rng: np.random.Generator) -> Figures | None:
+def work_out(material: StudyComparisons, *, rng: np.random.Generator) -> Figures | None:
     """All figures; None where no context has an answer."""
     c, answers, ddof = material.comparisons, material.answers, material.ddof
     people = estimate(c, answers, ddof=ddof, rng=rng)
@@ -200,7 +200,7 @@ def work_out(material: Material, *, rng: np.random.Generator) -> Figures | None:
 
 
 def findings(
-    material: Material,
+    material: StudyComparisons,
     figures: Figures,
     *,
     title: str,
@@ -249,7 +249,7 @@ def _lines(figures: Figures) -> Iterator[str]:
             )
 
 
-def _losses_table(material: Material, figures: Figures) -> Table:
+def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
     whole = bool(figures.checks)
     comparisons = len(np.unique(material.answers.item))
     rows: list[list[Any]] = [_loss_row(PEOPLE, "stated", figures.people, comparisons, whole=whole)]
@@ -288,7 +288,7 @@ def _losses_table(material: Material, figures: Figures) -> Table:
 
 
 def _loss_row(
-    who: str, answers: str, loss: Loss, comparisons: int, *, whole: bool = True, true: Check | None = None
+    who: str, answers: str, loss: Loss, comparisons: int, *, whole: bool = True, true: KnownLoss | None = None
 ) -> list[Any]:
     resampled = loss.interval or (None, None)
     ends = loss.perplexity_within() if whole else (None, None)
@@ -374,7 +374,7 @@ def _draws_table(figures: Figures) -> Table:
     )
 
 
-def _contexts_table(material: Material) -> Table:
+def _contexts_table(material: StudyComparisons) -> Table:
     c, answers = material.comparisons, material.answers
     found = terms(c, answers, ddof=material.ddof)
     asked = np.bincount(answers.item, minlength=len(c))

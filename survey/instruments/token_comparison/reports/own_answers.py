@@ -12,11 +12,11 @@ import numpy as np
 from survey.contracts.reports import Findings
 from survey.exceptions import HunchError
 from survey.instruments.token_comparison.analysis.checking import CheckModel
-from survey.instruments.token_comparison.analysis.estimating import Answers, Comparisons, log_odds_of_percent
+from survey.instruments.token_comparison.analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
 from survey.services.banks.importing import Problems, read_text_file
 from survey.services.base.seeds import generator
 
-from .findings import Material, findings, json_file, work_out
+from .findings import StudyComparisons, findings, json_file, work_out
 
 SEED = 0
 REQUIRED = ("person", "context", "multiplicity", "percent_true", "log_g_true", "log_g_other")
@@ -67,7 +67,7 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
         for name in sorted({row.person for row in rows if row.percent is not None}):
             own = built_from([row for row in rows if row.person in ("", name)], models)
             persons[name] = (own.comparisons, own.answers, own.models)
-    material = Material(
+    material = StudyComparisons(
         comparisons=built.comparisons,
         answers=built.answers,
         models=built.models,
@@ -107,7 +107,7 @@ class Built:
     """Rows as arrays, with the names of contexts and texts."""
 
     comparisons: Comparisons
-    answers: Answers
+    answers: ComparisonAnswers
     models: Sequence[CheckModel]
     contexts: Sequence[str]
     texts: Sequence[str]
@@ -167,7 +167,7 @@ def built_from(rows: Sequence[AnswerRow], models: Sequence[str] = ()) -> Built:
     )
     return Built(
         comparisons,
-        Answers(
+        ComparisonAnswers(
             np.array(item, dtype=np.int64),
             np.array(person, dtype=np.int64),
             log_odds_of_percent(np.array(percent, dtype=np.float64)),

@@ -16,7 +16,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.base.seeds import generator
 
-from .findings import CONTEXTS, DRAWS, LOSSES, Material, findings, work_out
+from .findings import CONTEXTS, DRAWS, LOSSES, StudyComparisons, findings, work_out
 
 if TYPE_CHECKING:
     from survey.contracts.tables import Column
@@ -45,7 +45,7 @@ class TokenComparisonReport(Report):
         if not len(table.answered):
             raise StateRefused(self.obstacle(study) or f"nothing of {study.slug} is answered under this condition")
         persons = table.persons() if by else None
-        material = Material(
+        material = StudyComparisons(
             comparisons=table.comparisons,
             answers=table.answers(),
             models=table.models,
