@@ -170,12 +170,16 @@ def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) ->
 
 
 def _come_back(dear: FakeProlific, first: Posting, *, cost_before: int) -> None:
-    """Who finished is invited after two weeks. The second wave has a posting, an account and a rounding of its own."""
+    """Who finished is invited after two weeks, unless rejected or returned. The second wave has a posting, an account
+    and a rounding of its own."""
     study = first.study
     Sitting.objects.filter(state="complete").update(ended_at=timezone.now() - timedelta(days=15))
     jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
     lifecycle.open_stage(study.stages.get(index=2))
-    finished = Sitting.objects.filter(state="complete").count()
+    not_there = first.submissions.filter(status__in=["REJECTED", "RETURNED"], respondent__isnull=False)
+    complete = Sitting.objects.filter(state="complete")
+    finished = complete.exclude(respondent__in=not_there.values("respondent")).count()
+    assert 31 < finished < complete.count()
     assert inviting.invite(study, 2).invited == finished
     (people,) = (row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2"))
     second = postings.publish(postings.draft(study.stages.get(index=2), places=31, root="http://testserver"))
