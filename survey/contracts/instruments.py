@@ -253,8 +253,8 @@ class Learning(ABC):
     def columns_and_sources(
         self, assignments: Sequence["Assignment"], names: Collection[str]
     ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Source]]:
-        """`columns_of`, and by column what it was made of, as it was in the same moment; columns that cannot change have
-        no source."""
+        """`columns_of`, and by column what it was made of, as it was in the same moment; columns that cannot change
+        have no source."""
         return self.columns_of(assignments, names), {}
 
     def checked_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
