@@ -53,9 +53,9 @@ def read_demographics(
         if not asked.can("demographics"):
             raise PanelCannot(f"{postings[0].panel} exports no demographic data by its API")
         for posting in postings:
-            told = list(asked.demographics(posting.external_id))
-            people = _people(study, posting, told)
-            for one in told:
+            received = list(asked.demographics(posting.external_id))
+            people = _people(study, posting, received)
+            for one in received:
                 who = people.get(_key(study, posting, one))
                 if who is None:
                     unknown += 1
@@ -82,9 +82,9 @@ def _key(study: Study, posting: Posting, one: Demographics) -> str:
     return submission_hash(study, PanelIds(posting.panel, one.person, posting.external_id, one.submission))
 
 
-def _people(study: Study, posting: Posting, told: list[Demographics]) -> dict[str, str]:
+def _people(study: Study, posting: Posting, received: list[Demographics]) -> dict[str, str]:
     """Pseudonyms by the hash of the submission."""
-    keys = {_key(study, posting, one) for one in told}
+    keys = {_key(study, posting, one) for one in received}
     known = Respondent.objects.filter(panel_identity__study=study, panel_identity__submission_hash__in=keys)
     staying = known.exclude(sittings__withdrawn_at__isnull=False)
     return dict(staying.values_list("panel_identity__submission_hash", "pseudonym"))

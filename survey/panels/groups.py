@@ -1,8 +1,8 @@
 """The panel's group of those who have begun here. Later postings keep its members away, and nobody else.
 
 Prolific puts people into it by the code they come back with. Who leaves without one, or by hand, comes in with the next
-reading. In it is exactly whom the study's door would refuse: who only found all places taken may come again, whether
-before or after they agreed.
+reading. It holds exactly those whom the study would refuse. Who only found all places taken is not in it and may come
+again, whether before or after they agreed.
 """
 
 from django.db.models import Exists, OuterRef, Q, QuerySet

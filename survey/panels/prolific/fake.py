@@ -627,9 +627,9 @@ class FakeProlific:
         for row in self.submissions.values():
             if _whole(row) == study:
                 facts = self.demographics.get(row["participant_id"], {})
-                told = [facts.get(name, "DATA_EXPIRED") for name in names]
+                values = [facts.get(name, "DATA_EXPIRED") for name in names]
                 start = [row["id"], row["participant_id"], row["status"], row["started_at"], row["time_taken"]]
-                lines.writerow([*start, *told])
+                lines.writerow([*start, *values])
         return out.getvalue()
 
     def _decide(self, submission: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
