@@ -22,10 +22,10 @@ Cause = Alert.Cause
 # What comes and goes within this time is one alert.
 QUIET = timedelta(minutes=5)
 # These are sent once. All others are sent again until they are over, for a limited time.
-TOLD_ONCE = (Cause.STAGE_FULL, Cause.CAP_NEAR)
+SENT_ONCE = (Cause.STAGE_FULL, Cause.CAP_NEAR)
 REPEATED_FOR = timedelta(days=2)
-# After this long, whoever began to tell it has died.
-LONGEST_TELLING = timedelta(minutes=5)
+# After this long, the process that began to send it has died.
+LONGEST_SENDING = timedelta(minutes=5)
 MOST_AT_ONCE = 50
 
 
@@ -98,10 +98,10 @@ def tell_unstored(found: Iterable[Trouble]) -> bool:
 
 def _due(now: datetime) -> Any:
     again = Q(told_at__lt=now - timedelta(hours=settings.HUNCH_ALERT_REPEAT_HOURS))
-    again &= Q(opened_at__gt=now - REPEATED_FOR) & ~Q(cause__in=TOLD_ONCE)
+    again &= Q(opened_at__gt=now - REPEATED_FOR) & ~Q(cause__in=SENT_ONCE)
     is_open = Q(resolved_at__isnull=True) & (Q(told_at__isnull=True) | again)
     is_over = Q(resolved_at__isnull=False, told_at__isnull=False, over_told_at__isnull=True)
-    free = Q(telling_at__isnull=True) | Q(telling_at__lt=now - LONGEST_TELLING)
+    free = Q(telling_at__isnull=True) | Q(telling_at__lt=now - LONGEST_SENDING)
     return Alert.objects.filter(free, is_open | is_over).select_related("study").order_by("opened_at", "pk")
 
 
