@@ -1,4 +1,4 @@
-"""Two names that say what they hold. No row changes."""
+"""Names that say what they hold. No row changes."""
 
 from django.db import migrations, models
 
@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0036_came_again'),
+        ('survey', '0037_passages'),
     ]
 
     operations = [
@@ -18,4 +18,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=('what', 'who', 'until'), name='budget_count_once_a_span'),
         ),
         migrations.RenameField(model_name='posting', old_name='told', new_name='panel_facts'),
+        migrations.RenameField(model_name='alert', old_name='telling_at', new_name='sending_at'),
+        migrations.RenameField(model_name='alert', old_name='told_at', new_name='sent_at'),
+        migrations.RenameField(model_name='alert', old_name='over_told_at', new_name='over_sent_at'),
     ]
