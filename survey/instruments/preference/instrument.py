@@ -160,12 +160,12 @@ class Preference(ListedInstrument):
                     + (f", {empty[model]} of them empty" if empty.get(model) else "")
                     + "; these are left out for it",
                 )
-        told: dict[str, list[str]] = {}
+        named: dict[str, list[str]] = {}
         for answer in self._shown().iterator(2000):
             model = answer.language_model.name
             if re.search(rf"(?<!\w){re.escape(model)}(?!\w)", answer.response, re.IGNORECASE):
-                told.setdefault(model, []).append(answer.question.external_id)
-        for model, ids in sorted(told.items()):
+                named.setdefault(model, []).append(answer.question.external_id)
+        for model, ids in sorted(named.items()):
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             yield (
                 MODELS,
