@@ -9,18 +9,26 @@ import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
-from survey.contracts.instruments import CONTRACT, Candidates, Demonstration, Instrument, OutcomeRow, PoolOutlook
+from survey.contracts.instruments import (
+    CONTRACT,
+    Candidates,
+    Demonstration,
+    Instrument,
+    OutcomeRow,
+    PoolOutlook,
+    Priority,
+)
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
-from survey.models import Assignment, Item, Question, Response
+from survey.models import Assignment, Item, ModelAnswer, Question, Response
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.services.base.rights import STARTER_BANK
 from survey.study_file import Note
 
-from . import aids, export, label_reading, labels, people, real_evidence, screens, variants
+from . import aids, export, label_reading, labels, people, priorities, real_evidence, screens, variants
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
 from .labels import beliefs_of
@@ -120,6 +128,12 @@ class BeliefUpdate(Instrument):
     def learning(self) -> BeliefLearning:
         return BeliefLearning(None if self._study is None else self.options.threshold)
 
+    @property
+    def priority(self) -> Priority | None:
+        if self._study is None or self.options.priority == "none":
+            return None
+        return priorities.GapPriority(self.study, only=self.evidence_model)
+
     @cached_property
     def practice(self) -> BeliefPractice:
         return BeliefPractice(lambda sitting: self.options_under(sitting.config, sitting.levels()))
@@ -166,9 +180,22 @@ class BeliefUpdate(Instrument):
                     f"{', '.join(variants.ANSWERERS)}, not "
                     f"{', '.join(strangers)}",
                 )
+        yield from self._priority_problems()
         filtered = filtered_questions(self.study)
         found = list(real_evidence.problems(self.study, self.options, filtered))
         yield from found or aids.problems(self.study, self.options, self.usable(filtered))
+
+    def _priority_problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        if self.options.priority == "none":
+            return
+        place = ("instrument", "options", "priority")
+        if all(stage.design.kind in ("uniform", "test_set") for stage in self.study.config.stages):
+            yield place, "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it"
+        graded = ModelAnswer.objects.graded().filter(question__bank=self.study.bank_id)
+        if self.evidence_model:
+            graded = graded.filter(language_model__name=self.evidence_model)
+        if not graded.exists():
+            yield place, priorities.missing(self.study, self.evidence_model)
 
     def remarks(self) -> list[Note]:
         if not self.evidence_model:

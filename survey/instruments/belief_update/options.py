@@ -56,6 +56,10 @@ class BeliefUpdateOptions(Options):
     aid_similarity: Literal["words", "embeddings"] = Field(
         default="words", description="By what questions are similar: their words, or stored embeddings."
     )
+    priority: Literal["none", "gap"] = Field(
+        default="none",
+        description="What later stages draw by; none: the predictor's chances; gap: how far beliefs lie from models.",
+    )
     edition: Literal[1, 2] = Field(default=2, description="Which edition of the pages' own words and slider is shown.")
 
     @model_validator(mode="before")
