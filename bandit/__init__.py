@@ -44,6 +44,15 @@ from bandit.paired import Occasions, paired_change, paired_change_difference
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
 from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
+from bandit.sequences import (
+    MOST_STEPS,
+    SequencePool,
+    Sequences,
+    rank_of_sequences,
+    sequence_universe,
+    sequences_from_rank,
+    uniform_sequences,
+)
 from bandit.simulation import (
     RANDOM_CHANGE,
     Attendance,
@@ -58,6 +67,7 @@ from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_up
 
 __all__ = [
     "FEWEST_ITEMS",
+    "MOST_STEPS",
     "MOST_SUBJECTS",
     "RANDOM_CHANGE",
     "RESAMPLES",
@@ -96,6 +106,8 @@ __all__ = [
     "Retest",
     "RolePart",
     "RolePlan",
+    "SequencePool",
+    "Sequences",
     "Share",
     "SimulatedRespondent",
     "Softmax",
@@ -157,8 +169,11 @@ __all__ = [
     "pooled_mean",
     "predict_logistic",
     "rank_of",
+    "rank_of_sequences",
     "retest_correlation",
     "satterthwaite",
+    "sequence_universe",
+    "sequences_from_rank",
     "share_by_stratum",
     "shares_questions",
     "shortlist",
@@ -169,6 +184,7 @@ __all__ = [
     "student_t_quantile",
     "student_t_upper_tail",
     "uniform_pool",
+    "uniform_sequences",
     "universe_size",
     "variance_components",
 ]

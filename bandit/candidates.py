@@ -118,7 +118,7 @@ def uniform_pool(
     if size >= available:
         drawn, probability = np.arange(available, dtype=np.int64), 1.0
     else:
-        drawn, probability = _distinct(rng, available, size), size / available
+        drawn, probability = distinct(rng, available, size), size / available
     # The k-th allowed rank is k plus the number of excluded ranks that stand before it.
     ranks = drawn + np.searchsorted(excluded - np.arange(excluded.size), drawn, side="right")
     if happened is not None:
@@ -152,10 +152,10 @@ def checked_ranks(values: ArrayLike, universe: int, field: str, *, increasing: b
     return ranks.astype(np.int64)
 
 
-def _distinct(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int64]:
+def distinct(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int64]:
     """`size` different integers of range(population), every subset equally likely, sorted."""
     if size > population // 2:
-        return np.delete(np.arange(population, dtype=np.int64), _distinct(rng, population, population - size))
+        return np.delete(np.arange(population, dtype=np.int64), distinct(rng, population, population - size))
     # The first distinct values of an endless sequence of independent draws are a sample without replacement.
     drawn = np.empty(0, dtype=np.int64)
     while drawn.size < size:

@@ -25,7 +25,7 @@ class ShownField:
     """One question with what was entered.
 
     `kind`: radio, check (several may be chosen), tick (one box with its words), scale, buttons (each sends the page),
-    text, number, or widget (an instrument's own).
+    text, number, hidden (filled in by a script), or widget (an instrument's own).
     """
 
     name: str
@@ -114,7 +114,12 @@ def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[
         form = step.screen.fields(data)
         if form is None:
             return []
-        return [_of_instrument(bound, errors.get(bound.name, ())) for bound in form.visible_fields()]
+        visible = [_of_instrument(bound, errors.get(bound.name, ())) for bound in form.visible_fields()]
+        # What a script fills in is not seen, but why it was not accepted is.
+        unseen = [bound for bound in form.hidden_fields() if bound.name in errors]
+        return visible + [
+            ShownField(one.name, str(one.label), "hidden", errors=errors[one.name], bound=one) for one in unseen
+        ]
     checks = [
         ShownField(
             name=check.name,

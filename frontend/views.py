@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from survey import request_ids
 from survey.client_address import client_address
-from survey.contracts import panels
+from survey.contracts import instruments, panels
 from survey.contracts.instruments import InstrumentMissing
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, NotFound, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
@@ -30,6 +30,7 @@ from survey.services.base.rights import Right
 from survey.services.sittings import comments, debriefing, enrolment, entry, leaving, previews
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
+from survey.services.sittings.openings import record_opening
 from survey.services.sittings.progress import NOWHERE
 from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
@@ -45,7 +46,9 @@ OUR_SCRIPTS = "frontend/"
 ANEW = "anew"
 # Why the page of the consent is shown again, in its address.
 AGAIN = "again"
-UNANSWERED, CHANGED, DECLINED = "unanswered", "changed", "declined"
+UNANSWERED, CHANGED, DECLINED, NO_SCRIPT = "unanswered", "changed", "declined", "no_script"
+# A field that only a script fills in, where an instrument needs one.
+SCRIPT = "script"
 # Filled by the page's script.
 TIMING = format_html_join("", '<input type="hidden" name="client_{}">', ((name,) for name in CLIENT_FIELDS))
 View = Callable[..., HttpResponse]
@@ -169,6 +172,8 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
                 "earlier": earlier,
                 "languages": () if earlier else _language_names(study),
                 "chosen": shown_in,
+                "needs_script": _needs_script(study),
+                **_way_back(study),
             },
         )
         response.headers["Content-Language"] = shown_in
@@ -213,6 +218,8 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     # People must agree to the words they have read, but the file may have been amended since the page was shown.
     has_changed = request.POST.get("words", words) != words
     agrees = answer == "yes" and not has_changed
+    if answer == "yes" and _needs_script(study) and request.POST.get(SCRIPT) != "1":
+        return _consent_again(study, NO_SCRIPT)
     # Who agrees is looked for under the stage's lock, where a sitting begins: not twice.
     if not agrees and enrolment.find_sitting(study, visitor.ids):
         return see_other("frontend:welcome", study.slug)
@@ -233,7 +240,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
     if answer:
         return _consent_again(study, DECLINED if answer == "no" else CHANGED)
     again = request.GET.get(AGAIN, "")
-    if again == DECLINED:
+    if again in (DECLINED, NO_SCRIPT):
         # Nothing is stored: the address alone says what was chosen.
         return render(
             request,
@@ -241,7 +248,8 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             {
                 "study": study,
                 "config": config,
-                "title": _("You do not take part"),
+                "title": _("You do not take part") if again == DECLINED else _("This study needs JavaScript"),
+                "no_script": again == NO_SCRIPT,
                 **_code_of(study, CompletionCode.Outcome.NO_CONSENT, at_the_door=DECLINED),
             },
         )
@@ -258,8 +266,21 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             "has_changed": again == CHANGED,
             "unanswered": again == UNANSWERED,
             "progress": NOWHERE,
+            "needs_script": _needs_script(study),
         },
     )
+
+
+def _needs_script(study: Study) -> bool:
+    return instruments.is_known(study.instrument) and instruments.kind(study.instrument).needs_script
+
+
+def _way_back(study: Study) -> dict[str, Any]:
+    """For people whose browser runs no script: the way back to where they came from, as for those who do not agree.
+    Nothing where no script is needed."""
+    if not _needs_script(study):
+        return {}
+    return _code_of(study, CompletionCode.Outcome.NO_CONSENT, at_the_door=DECLINED)
 
 
 def _consent_again(study: Study, why: str) -> HttpResponseRedirect:
@@ -366,9 +387,13 @@ def back(request: HttpRequest, study: Study) -> HttpResponse:
 
 @require_POST
 def beacon(request: HttpRequest, slug: str) -> HttpResponse:
-    """The browser reports that a screen was left unfinished. The reply is empty, since no one reads it."""
+    """The browser reports that a screen was left unfinished, or begun. The reply is empty: its status alone says
+    whether a screen that was begun is the one that the sitting is at."""
     with suppress(HunchError):
         current = sitting_for(cookies.sitting_token(request), slug=slug)
+        if opened := request.POST.get("opened", ""):
+            known = record_opening(sitting_key=current.pk, step=request.POST.get("step", ""), nonce=opened)
+            return HttpResponse(status=204 if known else 409)
         record_unfinished(sitting=current, step=request.POST.get("step", ""), data=request.POST)
     return HttpResponse(status=204)
 

@@ -451,6 +451,9 @@ INSTALLED_APPS = [
     "survey.instruments.own_answers.apps.OwnAnswersConfig",
     "survey.instruments.preference.apps.PreferenceConfig",
     "survey.instruments.cloze.apps.ClozeConfig",
+    "survey.instruments.next_token.apps.NextTokenConfig",
+    "survey.instruments.token_comparison.apps.TokenComparisonConfig",
+    "survey.instruments.self_paced_reading.apps.SelfPacedReadingConfig",
     "frontend.apps.FrontendConfig",
 ]
 _brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)

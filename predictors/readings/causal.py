@@ -26,6 +26,7 @@ from predictors.networks.encoder import device_of, tokens_at_once
 from predictors.pairs import Progress, report
 
 from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .tokenizing import as_read, fingerprint
 from .windows import Window, windows_of
 
 LONGEST = 4096
@@ -84,14 +85,10 @@ class CausalReader:
         self.device = device_of(device)
         tokenizer, self._model = _loaded(checkpoint, folder, gguf)
         self._model = self._model.to(self.device).eval()
-        self._tokenizer = tokenizer.backend_tokenizer
+        self._tokenizer = as_read(tokenizer.backend_tokenizer)
         self._known = int(self._model.get_input_embeddings().weight.shape[0])
         self._begin = _begin_of_text(tokenizer, known=self._known)
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        # A text that holds "</s>" means these letters.
-        self._tokenizer.encode_special_tokens = True
-        self.tokenizer = hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
+        self.tokenizer = fingerprint(self._tokenizer)
         own = getattr(self._model.config, "max_position_embeddings", None) or LONGEST
         self.longest = min(longest or LONGEST, int(own), LONGEST)
         if self.longest < 2:
@@ -103,6 +100,11 @@ class CausalReader:
         self._head = _Head.of(self._model, self.device)
         self._ends = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
         self._beginnings: torch.Tensor | None = None
+
+    @property
+    def cutter(self) -> str:
+        """SHA-256 of what cuts a text, by which ids of tokens are compared."""
+        return self.tokenizer
 
     @property
     def vocabulary(self) -> int:
@@ -310,6 +312,9 @@ class _Expected:
         self._boundary = None if beginnings is None else np.full(length, np.nan)
         self._top: list[list[tuple[str, float]]] = [[] for _ in range(length)]
         self._samples: list[list[str]] = [[] for _ in range(length)]
+        self._top_ids: list[list[int]] = [[] for _ in range(length)]
+        self._drawn: list[list[tuple[int, float]]] = [[] for _ in range(length)]
+        self._mass = np.full(length, np.nan)
 
     def note(
         self, first: int, log_probabilities: torch.Tensor, detail: Detail, rng: torch.Generator, string: Any
@@ -321,18 +326,36 @@ class _Expected:
         if self._boundary is not None and self._beginnings is not None:
             share = log_probabilities[:, self._beginnings].logsumexp(dim=-1)
             self._boundary[first : first + len(entropy)] = np.minimum(share.double().cpu().numpy(), 0.0)
+        allowed = None if detail.among is None else torch.from_numpy(detail.among).to(log_probabilities.device)
+        if allowed is not None:
+            inside = log_probabilities[:, allowed]
+            self._mass[first : first + len(entropy)] = inside.logsumexp(dim=-1).double().cpu().numpy()
+            probabilities = inside.exp()
+            log_probabilities = torch.full_like(log_probabilities, -math.inf).index_copy_(1, allowed, inside)
         if detail.top:
             values, tokens = log_probabilities.topk(min(detail.top, log_probabilities.shape[-1]), dim=-1)
             for place, (row, found) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True), start=first):
                 self._top[place] = [(string(token), value) for token, value in zip(found, row, strict=True)]
+                self._top_ids[place] = found
         if detail.samples:
             drawn = torch.multinomial(probabilities.cpu(), detail.samples, replacement=True, generator=rng)
-            for place, found in enumerate(drawn.tolist(), start=first):
+            drawn = drawn if allowed is None else allowed.cpu()[drawn]
+            given = log_probabilities.cpu().gather(1, drawn).double().tolist()
+            for place, (found, row) in enumerate(zip(drawn.tolist(), given, strict=True), start=first):
                 self._samples[place] = [string(token) for token in found]
+                self._drawn[place] = list(zip(found, row, strict=True))
 
     def from_place(self, first: int) -> Distributions:
         boundary = None if self._boundary is None else self._boundary[first:]
-        return Distributions(self._entropy[first:], self._top[first:], self._samples[first:], boundary)
+        return Distributions(
+            self._entropy[first:],
+            self._top[first:],
+            self._samples[first:],
+            boundary,
+            top_ids=self._top_ids[first:],
+            drawn=self._drawn[first:],
+            mass=self._mass[first:],
+        )
 
 
 def _gguf_file(checkpoint: str, folder: Path) -> str | None:

@@ -35,6 +35,8 @@ class CompletionReader:
         self.tokenizer = hashlib.sha256(f"endpoint tokens {model}".encode()).hexdigest()
         self.source = hashlib.sha256(f"endpoint {endpoint.base_url} {model}".encode()).hexdigest()
 
+    cutter = ""  # It names no ids.
+
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:

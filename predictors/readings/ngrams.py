@@ -1,4 +1,4 @@
-"""N-gram language models of order 1 to 5, over words or characters. Needs numpy alone.
+"""N-gram language models of order 1 to 5, over words, characters or the tokens of a tokenizer. Needs numpy alone.
 
 The order counts the predicted unit: order 2 predicts a unit from the one before it. Every text begins with places that
 hold nothing and ends with END, which is predicted and counted like a unit. Units that the training texts lack are read
@@ -30,13 +30,14 @@ from predictors.errors import CheckpointError, PredictorError
 from predictors.evaluation.scoring import TextScore, TrainTest, added
 from predictors.pairs import Progress, report
 
-from .reading import NO_DETAIL, Detail, Text, TextReading, make_tokens, without_gaps
+from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .tokenizing import CharacterTokenizer, PairTokenizer
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 FORMAT = 1
-UNITS = ("word", "character")
+UNITS = ("word", "character", "token")
 SMOOTHINGS = ("none", "kneser_ney")
 HIGHEST_ORDER = 5
 UNK, END, BEGIN = 0, 1, 2  # Numbers of units; those of the texts follow.
@@ -68,14 +69,19 @@ class OrderLine:
 
 
 class NgramReader:
-    """An n-gram model. `vocabulary` has <unk> and END, which are predicted, and the beginning, which is not.
+    """An n-gram model. `vocabulary` has <unk> and END, which are predicted, and the beginning, which is not. `cut_by`
+    cuts texts into units of the kind "token", whose names in the vocabulary are their ids.
 
     Raises:
-        PredictorError: an order, unit or smoothing that there is not.
+        PredictorError: an order, unit or smoothing that there is not; tokens without a tokenizer.
     """
 
-    def __init__(self, *, order: int, unit: str, smoothing: str, vocabulary: Sequence[str]) -> None:
+    def __init__(
+        self, *, order: int, unit: str, smoothing: str, vocabulary: Sequence[str], cut_by: PairTokenizer | None = None
+    ) -> None:
         _check(order, unit, smoothing)
+        _check_tokenizer(unit, cut_by)
+        self.cut_by = cut_by
         self.order, self.unit, self.smoothing = order, unit, smoothing
         self.vocabulary = list(vocabulary)
         self._number = {one: place for place, one in enumerate(self.vocabulary)}
@@ -86,7 +92,13 @@ class NgramReader:
 
     @classmethod
     def train(
-        cls, texts: Sequence[str], *, order: int, unit: str = "word", smoothing: str = "kneser_ney"
+        cls,
+        texts: Sequence[str],
+        *,
+        order: int,
+        unit: str = "word",
+        smoothing: str = "kneser_ney",
+        cut_by: PairTokenizer | None = None,
     ) -> NgramReader:
         """Count the units of n texts.
 
@@ -94,11 +106,12 @@ class NgramReader:
             PredictorError: a setting that there is not, or no unit in any text.
         """
         _check(order, unit, smoothing)
-        cut = [units_of(text, unit)[0] for text in texts]
+        _check_tokenizer(unit, cut_by)
+        cut = [units_of(text, unit, cut_by)[0] for text in texts]
         known = sorted({one for units in cut for one in units})
         if not known:
             raise PredictorError(f"texts: hold no {unit}; give at least one text that is not empty.")
-        model = cls(order=order, unit=unit, smoothing=smoothing, vocabulary=[*_SPECIAL, *known])
+        model = cls(order=order, unit=unit, smoothing=smoothing, vocabulary=[*_SPECIAL, *known], cut_by=cut_by)
         model._count([model._numbers(units) for units in cut])
         return model
 
@@ -149,7 +162,7 @@ class NgramReader:
 
     def log_probabilities(self, text: str, *, order: int | None = None) -> Floats:
         """Of each unit of a text and of END: natural logarithms (n + 1,), -inf where a probability is 0."""
-        units, _starts, _ends = units_of(text, self.unit)
+        units, _starts, _ends = units_of(text, self.unit, self.cut_by)
         return self._log_probabilities(self._numbers(units), order or self.order)
 
     def _log_probabilities(self, units: Ints, order: int) -> Floats:
@@ -172,6 +185,69 @@ class NgramReader:
             safe = np.where(seen, total, 1.0)
             share = np.where(seen, kept / safe + left / safe * share, share)
         return _logarithms(share[shown])
+
+    def _distribution(self, contexts: Sequence[tuple[int, int]]) -> Floats:
+        """The share of each unit of the vocabulary (V,) after the units with these numbers, given as pairs of an order
+        and the number of what stands before; 0 where nothing is known."""
+        share = np.full(len(self.vocabulary), 1 / self.predicted_size)
+        share[BEGIN] = 0.0
+        smooth = self.smoothing != "none"
+        if not smooth:
+            share[:] = 0.0
+        for k, context in contexts:
+            if context < 0:
+                continue
+            table = self._table(k, adjusted=smooth and k < self.order)
+            total = table.total[context]
+            if not total > 0:
+                continue
+            keys = self._levels[k - 1].keys
+            low, high = np.searchsorted(keys, [context * len(self.vocabulary), (context + 1) * len(self.vocabulary)])
+            following = keys[low:high] % len(self.vocabulary)
+            if smooth:
+                share = table.left[context] / total * share
+                share[following] += table.discounted[low:high] / total
+            else:
+                share[following] = table.counts[low:high] / total
+        return share
+
+    def _expected(self, units: Ints, detail: Detail, rng: np.random.Generator) -> Distributions:
+        """What was expected at each place of a text and at its end. <unk> and END are never among the likeliest or the
+        drawn ones."""
+        orders = range(1, self.order + 1) if self.smoothing != "none" else [self.order]
+        before = {k: self._places(units, k)[1] for k in orders}
+        names = self._ids
+        allowed = names >= 0 if detail.among is None else np.isin(names, detail.among)
+        entropy, mass, top, top_ids, samples, drawn = [], [], [], [], [], []
+        for place in range(self.order - 1, len(units)):
+            share = self._distribution([(k, int(before[k][place])) for k in orders])
+            known = share[share > 0]
+            entropy.append(float(-(known * np.log(known)).sum()) if len(known) else np.nan)
+            inside = np.where(allowed, share, 0.0)
+            total = float(inside.sum())
+            mass.append(float(np.log(total)) if total > 0 else -np.inf)
+            first = np.argsort(-inside, kind="stable")[: detail.top]
+            first = first[inside[first] > 0]
+            top.append([(self._string(one), float(np.log(inside[one]))) for one in first.tolist()])
+            top_ids.append(names[first].tolist())
+            found = rng.choice(len(inside), size=detail.samples, p=inside / total).tolist() if total > 0 else []
+            samples.append([self._string(one) for one in found])
+            drawn.append([(int(names[one]), float(np.log(inside[one]))) for one in found])
+        return Distributions(
+            np.array(entropy), top, samples, top_ids=top_ids, drawn=drawn, mass=np.array(mass, dtype=np.float64)
+        )
+
+    @property
+    def _ids(self) -> Ints:
+        """The id of each unit by its tokenizer (V,), of words their number; -1 for what is no text."""
+        found: Ints = np.full(len(self.vocabulary), -1, dtype=np.int64)
+        for number, unit in enumerate(self.vocabulary[BEGIN + 1 :], start=BEGIN + 1):
+            found[number] = int(unit) if self.unit == "token" else ord(unit) if self.unit == "character" else number
+        return found
+
+    def _string(self, number: int) -> str:
+        unit = self.vocabulary[number]
+        return self.cut_by.vocabulary[int(unit)] if self.cut_by is not None else unit
 
     def _places(self, units: Ints, order: int) -> tuple[Ints, Ints]:
         """At each place the number of the last `order` units, and of those but the last; -1 where never seen."""
@@ -211,7 +287,16 @@ class NgramReader:
     @property
     def tokenizer(self) -> str:
         """SHA-256 of what cuts a text."""
+        if self.cut_by is not None:
+            return self.cut_by.sha256
         return hashlib.sha256(json.dumps([self.unit, self.vocabulary]).encode()).hexdigest()
+
+    @property
+    def cutter(self) -> str:
+        """SHA-256 of the tokenizer by whose ids it names units; empty for words."""
+        if self.cut_by is not None:
+            return self.cut_by.sha256
+        return CharacterTokenizer.sha256 if self.unit == "character" else ""
 
     @property
     def source(self) -> str:
@@ -226,21 +311,24 @@ class NgramReader:
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
         """As in `TextReader`; the last token of each text is its END."""
-        if detail.is_wanted:
-            raise PredictorError("top, samples: an n-gram model does not list what it expected; leave them out.")
+        if detail.boundary:
+            raise PredictorError("boundary: an n-gram model does not say where a word begins; leave it out.")
         tokenizer = self.tokenizer
+        rng = np.random.default_rng(detail.seed)
         for number, one in enumerate(texts):
-            units, starts, ends = units_of(one.text, self.unit)
+            units, starts, ends = units_of(one.text, self.unit, self.cut_by)
             length = len(one.text)
             starts, ends = without_gaps(starts, ends, length)
-            values = np.minimum(self._log_probabilities(self._numbers(units), self.order), 0.0)
+            numbers = self._numbers(units)
+            values = np.minimum(self._log_probabilities(numbers, self.order), 0.0)
             tokens = make_tokens(np.append(starts, length), np.append(ends, length), values)
-            yield number, TextReading(tokens, tokenizer, reads_end=True)
+            expected = self._expected(numbers, detail, rng) if detail.is_wanted else None
+            yield number, TextReading(tokens, tokenizer, reads_end=True, distributions=expected)
             report(progress, number + 1, len(texts), "texts read")
 
     def unknown(self, text: str) -> int:
         """How many units of a text are read as <unk>."""
-        return sum(self._number_of(one) == UNK for one in units_of(text, self.unit)[0])
+        return sum(self._number_of(one) == UNK for one in units_of(text, self.unit, self.cut_by)[0])
 
     def score(self, texts: Sequence[str], *, order: int | None = None) -> TextScore:
         """What texts cost at an order, END counted as a token of each."""
@@ -273,11 +361,14 @@ class NgramReader:
             "unit": self.unit,
             "smoothing": self.smoothing,
             "vocabulary": self.vocabulary,
+            **({} if self.cut_by is None else {"tokenizer": self.cut_by.sha256}),
         }
 
     def save(self, folder: Path) -> None:
         """Write the model into an existing folder: JSON and arrays, never pickled."""
         (folder / "ngram.json").write_text(json.dumps(self._facts(), ensure_ascii=True), encoding="utf-8")
+        if self.cut_by is not None:
+            (folder / "tokenizer.json").write_text(self.cut_by.to_json(), encoding="utf-8")
         for k, level in enumerate(self._levels, start=1):
             with (folder / f"level_{k}.npy").open("wb") as file:
                 np.save(file, np.stack(level).astype("<i8"), allow_pickle=False)
@@ -296,7 +387,10 @@ class NgramReader:
                     f"n-gram model: its files have format {facts['format']!r}, this version reads {FORMAT}; train it "
                     "again."
                 )
-            model = cls(**{name: facts[name] for name in ("order", "unit", "smoothing", "vocabulary")})
+            cut_by = None
+            if facts["unit"] == "token":
+                cut_by = PairTokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+            model = cls(**{name: facts[name] for name in ("order", "unit", "smoothing", "vocabulary")}, cut_by=cut_by)
             for k in range(1, model.order + 1):
                 with (folder / f"level_{k}.npy").open("rb") as file:
                     columns = np.load(file, allow_pickle=False)
@@ -328,8 +422,12 @@ class _Table(NamedTuple):
         )
 
 
-def units_of(text: str, unit: str) -> tuple[list[str], Ints, Ints]:
-    """The words (what stands between white space) or characters of a text, and where each starts and ends."""
+def units_of(text: str, unit: str, cut_by: PairTokenizer | None = None) -> tuple[list[str], Ints, Ints]:
+    """The words (what stands between white space), characters or tokens (by id) of a text, and where each starts and
+    ends."""
+    if cut_by is not None:
+        cut = cut_by.cut(text)
+        return [str(one) for one in cut["id"].tolist()], cut["start"].astype(np.int64), cut["end"].astype(np.int64)
     if unit == "character":
         places = np.arange(len(text), dtype=np.int64)
         return list(text), places, places + 1
@@ -358,6 +456,11 @@ def _discounts(counts: Ints) -> tuple[float, float, float]:
 
 def _logarithms(shares: Floats) -> Floats:
     return np.log(shares, out=np.full(len(shares), -np.inf), where=shares > 0)
+
+
+def _check_tokenizer(unit: str, cut_by: PairTokenizer | None) -> None:
+    if (unit == "token") != (cut_by is not None):
+        raise PredictorError("tokenizer: an n-gram model over tokens needs one, and no other does.")
 
 
 def _check(order: int, unit: str, smoothing: str) -> None:

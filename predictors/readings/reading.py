@@ -31,12 +31,14 @@ class Text(NamedTuple):
 @dataclass(frozen=True)
 class Detail:
     """What else a reader says at each token: the `top` likeliest tokens there, `samples` drawn from the whole
-    distribution by a generator of this seed, and with `boundary` the chance that a new word begins there."""
+    distribution by a generator of this seed, and with `boundary` the chance that a new word begins there. `among`: the
+    ids of tokens, rising, to which the likeliest and the drawn ones are restricted."""
 
     top: int = 0
     samples: int = 0
     seed: int = 0
     boundary: bool = False
+    among: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in (("top", self.top), ("samples", self.samples)):
@@ -45,7 +47,7 @@ class Detail:
 
     @property
     def is_wanted(self) -> bool:
-        return bool(self.top or self.samples or self.boundary)
+        return bool(self.top or self.samples or self.boundary or self.among is not None)
 
 
 NO_DETAIL = Detail()
@@ -56,12 +58,17 @@ class Distributions:
     """What a model expected at each of n tokens: entropy in nats (n,), NaN where it was not read; the likeliest tokens
     with their log-probabilities; tokens that were drawn; and where asked for, the natural logarithm of the chance that
     a token begins a word or the text ends there (n,), NaN where it was not read, None where no token of the model
-    carries the space before it."""
+    carries the space before it. `top_ids` has the ids of the likeliest tokens, and `drawn` the id and the
+    log-probability of each token that was drawn, by the tokenizer whose hash the reader's `cutter` is; `mass` is the
+    natural logarithm of the share of the tokens that it was restricted to (n,)."""
 
     entropy: NDArray[np.float64]
     top: Sequence[Sequence[tuple[str, float]]]
     samples: Sequence[Sequence[str]]
     boundary: NDArray[np.float64] | None = None
+    top_ids: Sequence[Sequence[int]] = ()
+    drawn: Sequence[Sequence[tuple[int, float]]] = ()
+    mass: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +122,10 @@ class TextReader(Protocol):
     def source(self) -> str:
         """SHA-256 of all that a reading depends on beside the text: weights, tokenizer, server and name. One source
         reads a text always alike."""
+
+    @property
+    def cutter(self) -> str:
+        """SHA-256 of the tokenizer by whose ids it names tokens; empty where it names none."""
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None

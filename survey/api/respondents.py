@@ -16,13 +16,14 @@ from survey.client_address import client_address
 from survey.contracts import panels
 from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
-from survey.exceptions import EntryRefused, FieldErrors
+from survey.exceptions import EntryRefused, FieldErrors, OutOfOrder
 from survey.models import CompletionCode, Sitting, Study
 from survey.services.sittings import comments, enrolment, entry, leaving, previews
 from survey.services.sittings.answering import answer_by_token
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.identities import Visitor
+from survey.services.sittings.openings import record_opening
 from survey.services.sittings.reading import sitting_for
 from survey.services.sittings.timing import record_unfinished
 
@@ -218,16 +219,23 @@ class LeftScreens(RespondentView):
         request=LeftSerializer,
         responses={
             204: OpenApiResponse(description="Stored, or ignored where enough of them are stored already."),
-            **errors(400, 403, *REFUSED_BODIES),
+            **errors(400, 403, 409, *REFUSED_BODIES),
         },
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
-        """Say that a step was left without an answer. The sitting stays at its step, and its time still runs out."""
+        """Say that a step was left without an answer. The sitting stays at its step, and its time still runs out.
+
+        With `opened`, say that a window has begun the step, for instruments that time what follows.
+        """
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
         body = LeftSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
+        if opened := given.get("opened"):
+            if not record_opening(sitting_key=sitting.pk, step=str(given["step"]), nonce=opened):
+                raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
+            return Response(status=204)
         record_unfinished(sitting=sitting, step=str(given["step"]), data=given)
         return Response(status=204)
 

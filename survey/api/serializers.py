@@ -293,9 +293,11 @@ class AnswerSerializer(serializers.Serializer[Any]):
     ]
 )
 class LeftSerializer(serializers.Serializer[Any]):
-    """`step`, and what the client measured. Leave out what was not measured."""
+    """`step`, and what the client measured. Leave out what was not measured. `opened`: the window has begun the step,
+    under this nonce of its own."""
 
     step = serializers.IntegerField(min_value=0, max_value=10**9)
+    opened = serializers.RegexField(r"^[0-9a-f]{16,64}\Z", required=False)
 
     def get_fields(self) -> dict[str, Any]:
         measured = {

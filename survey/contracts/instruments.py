@@ -9,6 +9,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -354,9 +355,14 @@ class Priority(ABC):
         """float64 (M,), finite.
 
         Args:
-            chances: the predictor's chance of the label for each row (M,); None if the study has no predictor.
+            chances: the predictor's chance of the label for each row (M,), then for each of `further_rows`; None if the
+                study has no predictor.
             answers: every frozen answer before the stage that may train, in order.
         """
+
+    def further_rows(self, rows: np.ndarray) -> np.ndarray:
+        """More rows that the predictor is to score for `of`, such as the parts of each item; none by default."""
+        return rows[:0]
 
     def facts(self) -> dict[str, str]:
         """For manifests and hashes."""
@@ -518,6 +524,9 @@ class Instrument(ABC):
     options_model: ClassVar[type[Options]] = Options
     needs_answer_key: ClassVar[bool] = False
     fewest_questions: ClassVar[int] = 1
+    # Whether its screens work only where the browser runs scripts. People without are told before they consent, and go
+    # back to where they came from.
+    needs_script: ClassVar[bool] = False
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
@@ -534,6 +543,8 @@ class Instrument(ABC):
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
     codebook_note: ClassVar[str] = ""
+    # Kinds of simulated people that `simulate --people KIND` may ask for; `simulated_person` then takes `kind`.
+    simulated_kinds: ClassVar[Sequence[str]] = ()
     # The study that `hunch demo --instrument NAME` runs; None: it has none.
     demonstration: ClassVar[Demonstration | None] = None
     # The path of the `BudgetPlanner` that reads files for `hunch plan_budget`, as module.class; empty: it has none.
@@ -727,6 +738,12 @@ class Instrument(ABC):
     @abstractmethod
     def save(self, *, response: "Response", cleaned: Mapping[str, Any]) -> None:
         """Write the typed row of a response that the form accepted. Not called for screens that ask nothing."""
+
+    def opened(  # noqa: B027 - most instruments keep nothing of it
+        self, *, assignment: "Assignment", screen: str, nonce: str, now: datetime
+    ) -> None:
+        """A browser says that a screen was begun in one of its windows, before the answer comes. `nonce` is that
+        window's own. Called under the sitting's lock; the base class keeps nothing of it."""
 
     def answer_in_words(self, response: "Response") -> str:
         """What somebody answered on one screen, for whoever reads the sitting again; empty where nothing was asked."""

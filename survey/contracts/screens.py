@@ -22,7 +22,7 @@ class Screen:
 
     `form` is None on a screen that asks nothing, such as feedback: "Continue" leaves it, and is stored as a response
     without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with `defer`; a
-    screen must work without them.
+    screen must work without them, unless its instrument `needs_script`.
     """
 
     name: str
@@ -70,6 +70,11 @@ class Points:
 
 class SimulatedPerson(ABC):
     """Answers an instrument's screens from what they show."""
+
+    def opening(self, *, screen: str) -> str:
+        """What its browser sends before the answer to say that the screen was begun (`Instrument.opened`); empty if it
+        sends nothing."""
+        return ""
 
     @abstractmethod
     def answer(self, *, screen: str, parts: Mapping[str, str]) -> dict[str, str]:

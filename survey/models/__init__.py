@@ -19,6 +19,7 @@ from .live import LiveSnapshot
 from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
+from .passage import CutText, TokenExpectation, TokenizerRecord
 from .plan import Booklet, CandidateSet, Item, Slot, Stratum
 from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
@@ -67,6 +68,7 @@ __all__ = [
     "CompletionCode",
     "ConditionLevel",
     "Consent",
+    "CutText",
     "DataChoice",
     "Delivery",
     "DoorCount",
@@ -118,6 +120,8 @@ __all__ = [
     "StudyMembership",
     "Submission",
     "Task",
+    "TokenExpectation",
+    "TokenizerRecord",
     "UnfinishedScreen",
     "Upload",
     "WatchRecord",

@@ -66,6 +66,7 @@ class NgramModel(models.Model):
     class Unit(models.TextChoices):
         WORD = "word", "word"
         CHARACTER = "character", "character"
+        TOKEN = "token", "token"
 
     class Smoothing(models.TextChoices):
         NONE = "none", "none"
@@ -86,7 +87,7 @@ class NgramModel(models.Model):
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(condition=Q(order__gte=1, order__lte=5), name="ngram_order_between_1_and_5"),
-            models.CheckConstraint(condition=Q(unit__in=["word", "character"]), name="ngram_unit_known"),
+            models.CheckConstraint(condition=Q(unit__in=["word", "character", "token"]), name="ngram_unit_known"),
             models.CheckConstraint(condition=Q(smoothing__in=["none", "kneser_ney"]), name="ngram_smoothing_known"),
         ]
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 from django.utils import timezone
@@ -87,6 +88,7 @@ class Crowd:
     Args:
         seed: the people's seed; by default the study's. Numbers go on from the people who came to the stage before.
         null: if true, their changes do not depend on the pair.
+        people: their kind, one of the instrument's `simulated_kinds`; empty: the usual one.
         through: "pages" or "api".
         same_in_every_stage: the n-th person of every stage has the same character; otherwise all differ.
         rates: the shares of people who leave, come back, hurry and click twice, and of programs that only read; 0 by
@@ -105,6 +107,7 @@ class Crowd:
         base_url: str = "",
         seed: int | None = None,
         null: bool = False,
+        people: str = "",
         through: str = "pages",
         concurrency: int = 4,
         same_in_every_stage: bool = False,
@@ -132,6 +135,10 @@ class Crowd:
             raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
         self.stage = stage
         instrument = instruments.of_study(study)
+        if people and people not in instrument.simulated_kinds:
+            kinds = ", ".join(instrument.simulated_kinds) or "none"
+            raise StateRefused(f"{instrument.name} has no simulated people of the kind {people!r}; there are: {kinds}")
+        of_kind: dict[str, Any] = {"kind": people} if people else {}
         come = stage.sittings.count()
         stage_name: int | str = "every" if same_in_every_stage else stage.index
         base = study.seed if seed is None else seed
@@ -149,7 +156,7 @@ class Crowd:
         self.people = [
             Person(
                 config=study.config,
-                items=instrument.simulated_person(seed=one, null=null),
+                items=instrument.simulated_person(seed=one, null=null, **of_kind),
                 seed=derive(one, "manners"),
                 habit=habit,
                 link=link,

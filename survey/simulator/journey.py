@@ -63,11 +63,13 @@ class Journey:
         self._look()
         if shown.kind == "welcome":
             return self.route.go_in()
+        self.route.open(shown, self.person)
         after = self._answer(shown, self._answers(shown))
         if after.errors and after.number == shown.number:
             if self.person.habit.kind != "speeder":
                 raise SimulationError(f"{shown.address or shown.kind}: a right answer is refused: {after.errors}")
             self.person.diary.refused_answers += 1
+            self.route.open(after, self.person)
             after = self.route.send(after, self._with_times(after, self.route.answers(after, self.person)))
         if shown.kind == "item" and after.number != shown.number:
             self.person.diary.item_answers += 1

@@ -56,6 +56,9 @@ class Route(Protocol):
     def go_in(self) -> Shown:
         """Go from the first page to the consent form."""
 
+    def open(self, shown: Shown, person: Person) -> None:
+        """Say that a screen was begun, where its instrument asks for that."""
+
     def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
         """Send answers to what is shown. Returns what is shown next."""
 
@@ -91,6 +94,16 @@ class Pages:
         """Load the sitting's current page again."""
         return self._read(self.client.get(f"{self.home}sitting"))
 
+    def open(self, shown: Shown, person: Person) -> None:
+        page = shown.page
+        beacon = page.form.attributes.get("data-beacon") if page and page.form else None
+        if page is None or not page.screen or not beacon:
+            return
+        if nonce := person.items.opening(screen=page.screen):
+            answer = self.client.post(beacon, data={**page.hidden, "opened": nonce})
+            if answer.is_error and answer.status_code != httpx.codes.CONFLICT:  # Another tab was faster.
+                raise SimulationError(f"POST {beacon} answered {answer.status_code}")
+
     def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
         if shown.page is None or shown.page.form is None:
             raise SimulationError(f"{shown.address} shows no form: {shown.page.summary if shown.page else ''}")
@@ -102,7 +115,7 @@ class Pages:
         if page is None or shown.kind in ("welcome", "back"):
             return {}
         if shown.kind == "consent":
-            return {"consent": "yes"}
+            return {"consent": "yes", "script": "1"}  # They answer as a browser with its scripts does.
         if shown.kind in ("item", "practice") and page.screen:
             return person.items.answer(screen=page.screen, parts=page.parts)
         if shown.kind == "checks":
@@ -171,6 +184,19 @@ class Api:
 
     def go_in(self) -> Shown:
         return Shown(kind="consent")
+
+    def open(self, shown: Shown, person: Person) -> None:
+        screen = (shown.step or {}).get("screen")
+        if not screen:
+            return
+        if nonce := person.items.opening(screen=screen["name"]):
+            response = self.client.post(
+                "/api/v1/sitting/left/",
+                json={"step": shown.number, "opened": nonce},
+                headers={"X-Sitting-Token": self.token},
+            )
+            if response.is_error and response.status_code != httpx.codes.CONFLICT:
+                raise SimulationError(f"POST /api/v1/sitting/left/ answered {response.status_code}")
 
     def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
         if shown.kind == "consent":

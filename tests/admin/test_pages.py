@@ -19,8 +19,11 @@ from django.utils import timezone
 from predictors.readings.reading import make_tokens
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
+from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
+from survey.instruments.self_paced_reading.models import PassageAnswer, ReadPassage, WordTimes
+from survey.instruments.token_comparison.models import PreparedContext, StatedChance, TokenPair
 from survey.models import (
     Alert,
     Amendment,
@@ -59,6 +62,7 @@ from survey.models import (
     Study,
     Submission,
     Task,
+    TokenizerRecord,
     WatchRecord,
     WebhookEvent,
     Withdrawal,
@@ -123,6 +127,7 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     """The typed rows of the other instruments; here they may stand beside a pair's."""
     AskedQuestion.objects.create(item=item, question=question, copy=1)
     AskedWord.objects.create(item=item, question=question, position=1)
+    ReadPassage.objects.create(item=item, question=question)
     OwnAnswer.objects.create(response=response, text="42", correct=False)
     a, b = (
         ModelAnswer.objects.get_or_create(
@@ -134,6 +139,46 @@ def answer_a_question(response: Response, item: Item, question: Question) -> Non
     ReplyJudgement.objects.create(response=response, a_first=True, place=3, places={"helpful": 3})
     JudgeVerdict.objects.create(judge=a.language_model, a=a, b=b, first="a", towards_a=1.5)
     WrittenWord.objects.create(response=response, text="river", several=False)
+    row, _made = TokenizerRecord.objects.get_or_create(
+        source="characters", defaults={"sha256": "0" * 64, "size": 1, "words": b"x"}
+    )
+    TokenRun.objects.create(item=item, question=question, tokenizer=row, start=0, length=1, tokens=[[65, 0, 1, 1]])
+    TokenGuess.objects.create(response=response, place=0, position=0, text="A", token=65, true_token=65, right=True)
+    WordTimes.objects.create(response=response, times=[300, 280], lead_ms=400, means="key", marks=["focus"])
+    PassageAnswer.objects.create(response=response, yes=True, right=False)
+    compare_tokens(response, item, question)
+
+
+def compare_tokens(response: Response, item: Item, question: Question) -> None:
+    tokenizer, _made = TokenizerRecord.objects.get_or_create(
+        source="characters", defaults={"sha256": "c", "size": 1, "words": b"[]"}
+    )
+    context = PreparedContext.objects.create(
+        preparation=f"of item {item.pk}",
+        text_sha256="t",
+        position=8,
+        end=3,
+        tokenizer=tokenizer,
+        generator="ngram:two",
+        generator_sha256="g",
+        seed=1,
+        draws=2,
+        same=1,
+        true_id=1,
+        true_text=" he",
+        log_g_true=-1.0,
+        drawn=[[2, " it", 1, -2.0]],
+    )
+    TokenPair.objects.create(
+        item=item,
+        question=question,
+        context=context,
+        other_id=2,
+        other_text=" it",
+        multiplicity=1,
+        log_g_other=-2.0,
+    )
+    StatedChance.objects.create(response=response, percent_left=60, true_is_left=True, reward=10)
 
 
 def recruit_at_a_panel(stage: Stage, respondent: Respondent, name: str) -> None:

@@ -39,7 +39,15 @@ pages = [f"{model._meta.app_label}.{model.__name__}" for model in admin.site._re
 migrated = [app for app, _name in MigrationLoader(None).graph.leaf_nodes()]
 print(json.dumps([instruments.names(), said, pages, migrated]))
 """
-BUILT_IN = ["belief_update", "cloze", "own_answers", "preference"]
+BUILT_IN = [
+    "belief_update",
+    "cloze",
+    "next_token",
+    "own_answers",
+    "preference",
+    "self_paced_reading",
+    "token_comparison",
+]
 APPS = """
 from survey.contracts.apps import InstrumentApp
 

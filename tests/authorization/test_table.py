@@ -182,7 +182,16 @@ def account(name: str, *, permissions: bool = True, **flags: bool) -> User:
     return user
 
 
-OURS = ("survey", "belief_update", "own_answers", "cloze", "preference")
+OURS = (
+    "survey",
+    "belief_update",
+    "own_answers",
+    "cloze",
+    "preference",
+    "next_token",
+    "token_comparison",
+    "self_paced_reading",
+)
 
 
 def logged_in(user: User) -> Visitor:

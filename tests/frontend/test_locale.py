@@ -19,6 +19,9 @@ APPS = (
     "survey/instruments/own_answers",
     "survey/instruments/preference",
     "survey/instruments/cloze",
+    "survey/instruments/next_token",
+    "survey/instruments/token_comparison",
+    "survey/instruments/self_paced_reading",
     "survey",
 )
 # The admin and the commands are in English only.

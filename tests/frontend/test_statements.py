@@ -42,6 +42,7 @@ STUDIES: dict[str, dict[str, Any]] = {
     "conditions": {"conditions": CONDITIONS},
     "attention": {"conditions": CONDITIONS, "checks": 2},
     "reasons": {"instrument": {"kind": "belief_update", "options": {"explanation": "all", "own_answer": True}}},
+    "steps": {"instrument": {"kind": "belief_update", "options": {"evidence_questions": 3, "answer_mode": "blank"}}},
     "languages": {"texts": LANGUAGES, "blocks": IN_TWO, "title": {"en": "A study", "de": "Eine Studie"}},
     "score": {"instrument": OWN},
     "cloze": {"instrument": {"kind": "cloze"}},

@@ -88,7 +88,7 @@ def test_a_reading_covers_the_text_and_ends_with_end():
     assert found[0].reads_end and len(found[0].log_probabilities) == 2
     assert found[0].score(texts[0].text, with_end=True).tokens == 3
     with pytest.raises(PredictorError, match="n-gram"):
-        next(model.each(texts, detail=Detail(top=3)))
+        next(model.each(texts, detail=Detail(boundary=True)))
 
 
 def test_what_was_saved_reads_alike_and_another_version_is_refused(tmp_path):

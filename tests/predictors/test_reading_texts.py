@@ -10,6 +10,7 @@ from predictors.errors import CheckpointError, PredictorError
 from predictors.readings import Detail, Text, parse_source
 from predictors.readings.completions import CompletionReader, places_of
 from predictors.readings.reading import make_tokens, without_gaps
+from predictors.readings.tokenizing import FileTokenizer, check_survives
 from predictors.readings.windows import windows_of
 from tests.predictors.fake_endpoint import FakeEndpoint, Raw, refusal, running
 from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
@@ -165,6 +166,21 @@ def test_what_it_expected_fits_what_it_read(llama):
     assert all(len(drawn) == 5 for drawn in listed.samples)
     (again,) = read(reader, TEXTS[:1], detail=Detail(samples=5, seed=3))
     assert again.distributions.samples == listed.samples
+    # The same by ids, of the tokenizer that its folder has; and restricted to a few tokens.
+    tokenizer = FileTokenizer(llama)
+    assert tokenizer.sha256 == reader.cutter
+    cut = check_survives(tokenizer, TEXTS[0].text)
+    assert [(one["start"], one["end"]) for one in cut] == [(one["start"], one["end"]) for one in found.tokens]
+    for token, ids, top, drawn in zip(cut, listed.top_ids, listed.top, listed.drawn, strict=True):
+        value = found.tokens["logprob"][cut["start"].tolist().index(token["start"])]
+        assert top[ids.index(token["id"])][1] == pytest.approx(value, abs=1e-4)
+        assert all(top[ids.index(one)][1] == pytest.approx(given, abs=1e-4) for one, given in drawn)
+    few = np.unique(cut["id"]).astype(np.int64)
+    (some,) = read(reader, TEXTS[:1], detail=Detail(top=2, samples=9, seed=1, among=few))
+    assert {one for drawn in some.distributions.drawn for one, _value in drawn} <= set(few.tolist())
+    assert {one for ids in some.distributions.top_ids for one in ids} <= set(few.tolist())
+    inside = [listed.top[0][listed.top_ids[0].index(one)][1] for one in few.tolist()]
+    assert some.distributions.mass[0] == pytest.approx(np.log(np.exp(inside).sum()), abs=1e-4)
 
 
 @pytest.mark.torch

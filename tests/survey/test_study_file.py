@@ -326,7 +326,15 @@ def documented() -> set[tuple[str, str, str]]:
 def test_the_page_of_the_study_file_has_every_key_with_its_default_and_no_other() -> None:
     options = {
         key
-        for name in ("belief_update", "own_answers", "cloze", "preference")
+        for name in (
+            "belief_update",
+            "own_answers",
+            "cloze",
+            "preference",
+            "next_token",
+            "token_comparison",
+            "self_paced_reading",
+        )
         for key in keys(instruments.kind(name).options_model, "instrument.options")
     }
     assert documented() == set(keys(StudyConfig)) | options

@@ -17,16 +17,18 @@ from .labels import beliefs_of
 from .models import Belief, Pair
 from .options import BeliefUpdateOptions
 from .pairing import ROW, BeliefPairs
+from .sequences import BeliefSequences
 
 
 class BeliefPractice(Practice):
-    """`options_of`: a sitting's options under its levels."""
+    """`options_of`: a sitting's options under its levels. `steps`: how many evidence questions an item has."""
 
-    def __init__(self, options_of: Any) -> None:
+    def __init__(self, options_of: Any, *, steps: int = 1) -> None:
         self._options_of = options_of
+        self._steps = steps
 
     def problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        return practice.problems(example)
+        return practice.problems(example, steps=self._steps)
 
     def screen(
         self, *, sitting: Sitting, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
@@ -43,16 +45,19 @@ class BeliefControls(Controls):
 
     kinds = (NO_EVIDENCE, UNRELATED_EVIDENCE, REPEAT)
 
-    def __init__(self, pairing: BeliefPairs) -> None:
+    def __init__(self, pairing: BeliefPairs, sequences: BeliefSequences | None = None) -> None:
         self._pairing = pairing
+        self._sequences = sequences
 
     def draw(self, *, kind: str, count: int, questions: Sequence[Question], rng: np.random.Generator) -> np.ndarray:
-        rows = np.full(count, -1, dtype=ROW)
+        rows = np.full(count, -1, dtype=ROW if self._sequences is None else self._sequences.row)
         if kind == NO_EVIDENCE:
             rows["target"] = controls.targets(count=count, n_questions=len(questions), rng=rng)
             return rows
         if kind != UNRELATED_EVIDENCE:
             return super().draw(kind=kind, count=count, questions=questions, rng=rng)
+        if self._sequences is not None:
+            return self._sequences.unrelated(questions=questions, count=count, rng=rng)
         if self._pairing.real is not None:
             drawn = self._pairing.real.unrelated(questions=questions, count=count, rng=rng)
         else:
@@ -82,6 +87,13 @@ class BeliefEstimates(Estimates):
         return {"changed": np.asarray(changed, dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
+        if self._options is not None and self._options.evidence_questions > 1:
+            return estimands.of_steps_in_words(
+                self._options.evidence_questions,
+                language_model=None if self._pairing.real is None else self._pairing.real.language_model,
+                universe_size=universe_size,
+                n_questions=n_questions,
+            )
         if self._pairing.real is not None:
             return real_evidence.in_words(
                 language_model=self._pairing.real.language_model, universe_size=universe_size, n_questions=n_questions
@@ -109,9 +121,10 @@ class BeliefSignals(Signals):
     round_values = (0, 50, 100)
 
     def word_counts(self, items: Collection[int]) -> dict[int, int]:
-        pairs = list(Pair.objects.filter(pk__in=items).values_list("pk", "target", "evidence"))
+        asked = ("target", "evidence", "evidence_2", "evidence_3")
+        pairs = list(Pair.objects.filter(pk__in=items).values_list("pk", *asked))
         words = word_counts({key for _item, *asked in pairs for key in asked if key is not None})
-        return {item: words[target] + words.get(evidence or 0, 0) for item, target, evidence in pairs}
+        return {item: sum(words.get(key or 0, 0) for key in asked) for item, *asked in pairs}
 
     def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, Hashable]]:
         stated = Belief.objects.filter(response__assignment__sitting__in=sittings).order_by()

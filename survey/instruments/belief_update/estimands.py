@@ -12,6 +12,8 @@ from .labels import beliefs_of
 if TYPE_CHECKING:
     from survey.models import Assignment, Item, Question, Task
 
+    from .models import Pair
+
 THRESHOLDS = (0, 5, 10)
 BELIEFS = (0.0, 100.0)
 OUTCOMES = ("incorrect", "correct")
@@ -25,12 +27,24 @@ def in_words(*, universe_size: int, n_questions: int) -> str:
     )
 
 
+def of_steps_in_words(steps: int, *, language_model: str | None, universe_size: int, n_questions: int) -> str:
+    outcomes = "each with either outcome" if language_model is None else f"with the outcomes that {language_model} had"
+    return (
+        f"all {universe_size:,} items of this study's {n_questions:,} questions: a target and {steps} other questions "
+        f"in an order, {outcomes}, each item counted once"
+    )
+
+
 def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -> Estimands:
     """Shares, changes and beliefs of n complete answers. Changes up to the threshold count as none."""
     beliefs = [beliefs_of(answer) for answer in assignments]
     prior = np.array([belief.prior for belief in beliefs], dtype=np.float64)
     posterior = np.array([belief.posterior for belief in beliefs], dtype=np.float64)
-    outcome = np.array([answer.slot.item.pair.outcome for answer in assignments], dtype=object)
+    pairs = [answer.slot.item.pair for answer in assignments]
+    # After several evidence questions: those that were all correct, and those that were all incorrect.
+    outcome = np.array([_all_alike(pair) for pair in pairs], dtype=object)
+    several = any(pair.evidence_2_id is not None for pair in pairs)
+    after = {right: f"after {'only ' * several}{a} answer{'s' * several}" for right, a in _answers(several).items()}
     wrong, right = outcome == False, outcome == True  # noqa: E712 - None, without evidence, is neither
     change = posterior - prior
     counts = {threshold: np.abs(change) > threshold for threshold in thresholds}
@@ -48,15 +62,13 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
             Measure("prior", "mean prior", "points", prior, span=BELIEFS),
             Measure(
                 "posterior_incorrect",
-                "mean posterior after an incorrect answer",
+                f"mean posterior {after[False]}",
                 "points",
                 posterior,
                 wrong,
                 span=BELIEFS,
             ),
-            Measure(
-                "posterior_correct", "mean posterior after a correct answer", "points", posterior, right, span=BELIEFS
-            ),
+            Measure("posterior_correct", f"mean posterior {after[True]}", "points", posterior, right, span=BELIEFS),
         ],
         checks=[
             Check(
@@ -70,6 +82,17 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
         ],
         retested=("prior", *(f"changed_over_{threshold}" for threshold in thresholds[:1])),
     )
+
+
+def _all_alike(pair: "Pair") -> bool | None:
+    if pair.evidence_2_id is None:
+        return pair.outcome
+    outcomes = {step.correct for step in pair.steps}
+    return outcomes.pop() if len(outcomes) == 1 else None
+
+
+def _answers(several: bool) -> dict[bool, str]:
+    return {True: "correct", False: "incorrect"} if several else {True: "a correct", False: "an incorrect"}
 
 
 def _measure(
@@ -92,6 +115,8 @@ def _measure(
 def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:
     """By outcome, task and domain of evidence and target, and by both tasks. Pairs without evidence are a part too."""
     pairs = [item.pair for item in items]
+    if any(pair.evidence_2_id is not None for pair in pairs):
+        return _divisions_of_steps(pairs)
     evidence = [_task(pair.evidence.task) if pair.evidence else (NO_EVIDENCE, NO_EVIDENCE) for pair in pairs]
     target = [_task(pair.target.task) for pair in pairs]
     parts = {
@@ -104,6 +129,20 @@ def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:
         "same_task": [
             "same task" if one == other else "other task" for one, other in zip(evidence, target, strict=True)
         ],
+    }
+    return {name: np.array(part, dtype=str) for name, part in parts.items()}
+
+
+def _divisions_of_steps(pairs: "Sequence[Pair]") -> dict[str, np.ndarray]:
+    """With several evidence questions: by how many were correct, and by the target."""
+    steps = [pair.steps for pair in pairs]
+    target = [_task(pair.target.task) for pair in pairs]
+    parts = {
+        "outcome": [
+            f"{sum(one.correct for one in own)} of {len(own)} correct" if own else NO_EVIDENCE for own in steps
+        ],
+        "target_task": [task for task, _domain in target],
+        "target_domain": [domain for _task, domain in target],
     }
     return {name: np.array(part, dtype=str) for name, part in parts.items()}
 

@@ -5,7 +5,7 @@ belief is about every model that shows the outcome which the person saw, as in f
 belief changes, which the study's predictor forecast before anybody was asked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -36,12 +36,14 @@ LONGEST = 120  # characters of a question in a list
 
 class BeliefExpecting(Expecting):
     """`study`: whose answers; `threshold`: by how many points a belief must move to have changed; `only`: the language
-    model that the study's people were told about, empty where outcomes are hypothetical."""
+    model that the study's people were told about, empty where outcomes are hypothetical; `steps`: how many evidence
+    questions an item has."""
 
     events = (RIGHT, CHANGED)
 
-    def __init__(self, study: Study | None, *, threshold: int, only: str) -> None:
+    def __init__(self, study: Study | None, *, threshold: int, only: str, steps: int = 1) -> None:
         self._known = study
+        self._steps = steps
         self._threshold = threshold
         self._only = only
 
@@ -57,6 +59,11 @@ class BeliefExpecting(Expecting):
             if self._only:
                 graded = graded.filter(language_model__name=self._only)
             return "" if graded.exists() else self._no_model()
+        if self._steps > 1:
+            return (
+                f"{self._study.slug}: its items have several evidence questions, and a predictor forecasts what one of "
+                "them changes"
+            )
         scored = Slot.objects.filter(stage__study=self._study, role__in=ESTIMATED, score__isnull=False)
         return "" if scored.exists() else self._no_score()
 
@@ -135,11 +142,18 @@ def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: 
     """The model's part; None where it has no answer that bears on a belief."""
     right = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
     chance = np.array([right.get(int(key), np.nan) for key in targets])
-    seen = np.array([right.get(pair.evidence_id or 0, np.nan) for pair in pairs])
-    outcome = np.array([bool(pair.outcome) for pair in pairs])
-    counts = np.nan_to_num(np.where(outcome, seen, 1 - seen))
+    counts = np.array([_shows(right, pair) for pair in pairs])
     asked = np.array([pair.target_id in right for pair in pairs])
     return ItemReader(model.name, "model", chance, counts=counts) if (asked & (counts > 0)).any() else None
+
+
+def _shows(right: Mapping[int, float], pair: Pair) -> float:
+    """The chance that the model shows all outcomes that a person saw; 0 where it has not answered a question."""
+    found = 1.0 if pair.evidence_id is not None else 0.0
+    for step in pair.steps:
+        chance = right.get(step.question_id, np.nan)
+        found *= float(np.nan_to_num(chance if step.correct else 1 - chance))
+    return found
 
 
 def _people(answers: Sequence[Assignment]) -> np.ndarray:

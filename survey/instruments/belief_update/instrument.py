@@ -28,7 +28,20 @@ from survey.services.base.compiled import insert
 from survey.services.base.rights import STARTER_BANK
 from survey.study_file import Note
 
-from . import aids, export, label_reading, labels, people, priorities, real_evidence, screens, variants
+from . import (
+    aids,
+    export,
+    export_steps,
+    gap_priority,
+    label_reading,
+    labels,
+    people,
+    real_evidence,
+    screens,
+    steps_in_file,
+    variants,
+)
+from .analysis import composing
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
 from .labels import beliefs_of
@@ -36,10 +49,12 @@ from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
 from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
 from .pairing import BeliefPairs
+from .priorities import StepPriority
 from .quick_export import BeliefQuickExport
 from .screens import PRIOR
+from .sequences import BeliefSequences
 
-QUESTIONS = ("target", "evidence")
+QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
 POOLS = "survey.instruments.belief_update.reports.pools"
 ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
@@ -99,6 +114,13 @@ REPORTS = (
         path="survey.instruments.belief_update.reports.paper_report.PaperReport",
     ),
 )
+COMPOSITION = ReportEntry(
+    name="composition",
+    title="How evidence adds up",
+    summary="Beliefs after several evidence questions: additivity in log-odds, order effects, weights of the steps.",
+    path="survey.instruments.belief_update.reports.composition_report.CompositionReport",
+)
+OF_STEPS = ("reasons",)  # The other reports are about one evidence question.
 
 
 class BeliefUpdate(Instrument):
@@ -116,40 +138,60 @@ class BeliefUpdate(Instrument):
     keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
+    simulated_kinds = composing.NAMES
     signals = BeliefSignals()
     budget_planner = "survey.instruments.belief_update.reports.budget_file.BeliefBudget"
     demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank", bank=STARTER_BANK)
 
     @cached_property
-    def pairing(self) -> BeliefPairs:
+    def pairing(self) -> BeliefPairs | None:
+        return BeliefPairs(self.real) if self.sequences is None else None
+
+    @cached_property
+    def sequences(self) -> BeliefSequences | None:
+        """The candidates where items have several evidence questions; None where they have one."""
+        many = 1 if self._study is None else self.options.evidence_questions
+        return BeliefSequences(many, self.real) if many > 1 else None
+
+    @property
+    def _pairs(self) -> BeliefPairs:
         return BeliefPairs(self.real)
 
     @cached_property
     def learning(self) -> BeliefLearning:
         return BeliefLearning(None if self._study is None else self.options.threshold)
 
-    @property
+    @cached_property
     def priority(self) -> Priority | None:
         if self._study is None or self.options.priority == "none":
             return None
-        return priorities.GapPriority(self.study, only=self.evidence_model)
+        if self.sequences is None:
+            return gap_priority.GapPriority(self.study, only=self.evidence_model)
+        return StepPriority(self.options, self.sequences)
 
     @cached_property
     def practice(self) -> BeliefPractice:
-        return BeliefPractice(lambda sitting: self.options_under(sitting.config, sitting.levels()))
+        return BeliefPractice(
+            lambda sitting: self.options_under(sitting.config, sitting.levels()),
+            steps=1 if self.sequences is None else self.sequences.steps,
+        )
 
     @cached_property
     def controls(self) -> BeliefControls:
-        return BeliefControls(self.pairing)
+        return BeliefControls(self._pairs, self.sequences)
 
     @cached_property
     def estimates(self) -> BeliefEstimates:
-        return BeliefEstimates(None if self._study is None else self.options, self.pairing)
+        return BeliefEstimates(None if self._study is None else self.options, self._pairs)
 
     @cached_property
     def expectations(self) -> BeliefExpecting:
-        threshold, only = (0, "") if self._study is None else (self.options.threshold, self.evidence_model)
-        return BeliefExpecting(self._study, threshold=threshold, only=only)
+        if self._study is None:
+            return BeliefExpecting(None, threshold=0, only="")
+        options = self.options
+        return BeliefExpecting(
+            self._study, threshold=options.threshold, only=self.evidence_model, steps=options.evidence_questions
+        )
 
     @cached_property
     def quick_export(self) -> BeliefQuickExport | None:
@@ -168,7 +210,9 @@ class BeliefUpdate(Instrument):
         return self.options.language_model if self.options.evidence == "real" else ""
 
     def reports(self) -> Sequence[ReportEntry]:
-        return REPORTS
+        if self.sequences is not None:
+            return [*(one for one in REPORTS if one.name in OF_STEPS), COMPOSITION]
+        return [*REPORTS, COMPOSITION] if self._study is None else REPORTS
 
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for index, condition in enumerate(self.study.config.conditions):
@@ -180,13 +224,15 @@ class BeliefUpdate(Instrument):
                     f"{', '.join(variants.ANSWERERS)}, not "
                     f"{', '.join(strangers)}",
                 )
-        yield from self._priority_problems()
+        if self.sequences is not None:
+            yield from steps_in_file.problems(self.study, self.options)
+        yield from self._gap_problems()
         filtered = filtered_questions(self.study)
         found = list(real_evidence.problems(self.study, self.options, filtered))
         yield from found or aids.problems(self.study, self.options, self.usable(filtered))
 
-    def _priority_problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        if self.options.priority == "none":
+    def _gap_problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        if self.options.priority != "gap":
             return
         place = ("instrument", "options", "priority")
         if all(stage.design.kind in ("uniform", "test_set") for stage in self.study.config.stages):
@@ -195,14 +241,17 @@ class BeliefUpdate(Instrument):
         if self.evidence_model:
             graded = graded.filter(language_model__name=self.evidence_model)
         if not graded.exists():
-            yield place, priorities.missing(self.study, self.evidence_model)
+            yield place, gap_priority.missing(self.study, self.evidence_model)
 
     def remarks(self) -> list[Note]:
+        found = [] if self.sequences is None else steps_in_file.remarks(self.study, self.options)
         if not self.evidence_model:
-            return []
-        return real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
+            return found
+        return found + real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
 
     def larger_pools(self, questions: Sequence[Question]) -> Sequence[PoolOutlook]:
+        if self.sequences is not None:
+            return []  # Nobody simulates these.
         # By name, as the reports are: they know the instrument, and it loads them where they are asked for.
         found: Sequence[PoolOutlook] = import_module(POOLS).larger_pools(self.study.config, questions)
         return found
@@ -214,41 +263,45 @@ class BeliefUpdate(Instrument):
         return None if self.real is None else self.real.facts()
 
     def universe_size(self, questions: Sequence[Question]) -> int:
+        if self.sequences is not None:
+            return self.sequences.universe_size(len(questions))
         every = universe_size(len(questions))
         return every if self.real is None else every // 2  # A model has one outcome for each question.
 
     def draw_candidates(
         self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: Collection[str] = ()
     ) -> Candidates:
-        ranks = self.pairing.ranks_of(exclude, questions)
+        if self.sequences is not None:
+            return self.sequences.draw(questions=questions, size=size, rng=rng, exclude=exclude)
+        pairing = self._pairs
+        ranks = pairing.ranks_of(exclude, questions)
         if self.real is None:
             pool = uniform_pool(n_questions=len(questions), size=size, rng=rng, exclude=ranks)
         else:
             pool = self.real.pool(questions=questions, size=size, rng=rng, exclude=ranks)
         return Candidates(
-            rows=self.pairing.rows_of_pairs(pool.pairs), universe_size=pool.universe_size, probability=pool.probability
+            rows=pairing.rows_of_pairs(pool.pairs), universe_size=pool.universe_size, probability=pool.probability
         )
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         target = questions[row["target"]].position
         if row["evidence"] < 0:
             return f">{target}"
+        if self.sequences is not None:
+            return self.sequences.key(row, questions)
         return f"{questions[row['evidence']].position}:{int(row['outcome'])}>{target}"
 
     def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        return tuple(int(row[name]) for name in ("evidence", "target") if row[name] >= 0)
+        names = ("evidence", "target") if self.sequences is None else self.sequences.question_names
+        return tuple(int(row[name]) for name in names if row[name] >= 0)
 
     def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         pairs = Pair.objects.in_bulk([item.pk for item in items])
-        return [
-            tuple(key for key in (pairs[item.pk].evidence_id, pairs[item.pk].target_id) if key is not None)
-            for item in items
-        ]
+        return [(*(step.question_id for step in pairs[item.pk].steps), pairs[item.pk].target_id) for item in items]
 
     def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        pairs = Pair.objects.select_related("target", "evidence").in_bulk([item.pk for item in items])
-        both = [(pairs[item.pk].target, pairs[item.pk].evidence) for item in items]
-        return [tuple(question for question in pair if question is not None) for pair in both]
+        pairs = Pair.objects.select_related(*QUESTIONS).in_bulk([item.pk for item in items])
+        return [(pairs[item.pk].target, *(step.question for step in pairs[item.pk].steps)) for item in items]
 
     def questions_seen(self, items: Sequence[Item], screens: Sequence[str]) -> list[tuple[Question, ...]]:
         # The evidence comes after the prior.
@@ -258,8 +311,7 @@ class BeliefUpdate(Instrument):
         ]
 
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        both = [(item.pair.target_id, item.pair.evidence_id) for item in items]
-        return [tuple(key for key in pair if key is not None) for pair in both]
+        return [(item.pair.target_id, *(step.question_id for step in item.pair.steps)) for item in items]
 
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         pairs = Pair.objects.bulk_create(
@@ -272,16 +324,31 @@ class BeliefUpdate(Instrument):
                     answer_id=self.real.known[questions[row["evidence"]].pk][0]
                     if self.real is not None and row["evidence"] >= 0
                     else None,
+                    **self._further(row, questions),
                 )
                 for item, row in zip(items, rows, strict=True)
             ]
         )
         aids.create_aids(pairs, questions=questions, study=self.study, real=self.real)
 
+    def _further(self, row: np.void, questions: Sequence[Question]) -> dict[str, Any]:
+        """What a pair has of the second and the third evidence question."""
+        found: dict[str, Any] = {}
+        for step in range(2, 1 if self.sequences is None else self.sequences.steps + 1):
+            evidence, outcome = f"evidence_{step}", f"outcome_{step}"
+            if row[evidence] >= 0:
+                question = questions[row[evidence]]
+                found |= {evidence: question, outcome: bool(row[outcome])}
+                if self.real is not None:
+                    found[f"answer_{step}_id"] = self.real.known[question.pk][0]
+        return found
+
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         pair = "slot__item__pair"
-        asked = assignments.select_related(f"{pair}__target", f"{pair}__evidence", f"{pair}__answer", f"{pair}__aid")
+        asked = assignments.select_related(
+            *(f"{pair}__{name}" for name in (*QUESTIONS, "answer", "answer_2", "answer_3", "aid"))
+        )
         return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in ON_NO_SCREEN))
 
     @classmethod
@@ -310,7 +377,10 @@ class BeliefUpdate(Instrument):
         else:
             facts = ("value", "direction", "entered_by", "first_value", "value_changes")
             belief = Belief(response=response, kind=response.screen, **{fact: cleaned[fact] for fact in facts})
-            belief.variant = self.setting(response.assignment).variant(response.screen)
+            setting = self.setting(response.assignment)
+            belief.variant = setting.variant(response.screen)
+            if setting.evidence_order and response.assignment.slot.item.pair.evidence_id is not None:
+                belief.place = screens.place_before(response.screen, setting)
             insert(belief)
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
@@ -324,18 +394,26 @@ class BeliefUpdate(Instrument):
         return export.values(assignment, self.options.threshold, self.setting(assignment))
 
     def prefetch(self) -> Sequence[str]:
+        models = [f"slot__item__pair__{name}__language_model" for name in ("answer", *self._of_steps("answer"))]
         return (
             "responses__belief",
             "responses__explanation",
             "responses__target_answer",
-            "slot__item__pair__evidence__task",
-            "slot__item__pair__target__task",
-            "slot__item__pair__answer__language_model",
+            *self._tasks(),
+            *models,
             "slot__item__pair__aid",
         )
 
     def label_relations(self) -> Sequence[str]:
-        return ("responses__belief", "slot__item__pair__evidence__task", "slot__item__pair__target__task")
+        return ("responses__belief", *self._tasks())
+
+    def _tasks(self) -> list[str]:
+        names = ("evidence", "target", *self._of_steps("evidence"))
+        return [f"slot__item__pair__{name}__task" for name in names]
+
+    def _of_steps(self, name: str) -> list[str]:
+        """That name for the second and the third evidence question, as far as this study's items have them."""
+        return [f"{name}_{step}" for step in range(2, 1 if self.sequences is None else self.sequences.steps + 1)]
 
     def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
         label_reading.read_pairs(items)
@@ -348,7 +426,9 @@ class BeliefUpdate(Instrument):
         return "changed", label_reading.changes(answers, threshold=self.options.threshold)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
+        if self.sequences is not None:
+            return (export_steps.steps_file(assignments, self.study),)
         return (export.paper_file(assignments, self.options.threshold),)
 
-    def simulated_person(self, *, seed: int, null: bool = False) -> people.BeliefPerson:
-        return people.BeliefPerson(study=self.study, seed=seed, null=null)
+    def simulated_person(self, *, seed: int, null: bool = False, kind: str = "bayes") -> people.BeliefPerson:
+        return people.BeliefPerson(study=self.study, seed=seed, null=null, kind=kind)

@@ -1,13 +1,14 @@
 """What labels read of many answers, with few objects: a large study would spend most of an estimate on making them."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
 from survey.contracts.instruments import OutcomeRow
 from survey.models import Assignment, Item, Question
 
-from .labels import KNOWN, Beliefs
+from .labels import KNOWN, Beliefs, beliefs_from
 from .models import Belief, Pair
 
 AT_ONCE = 5000  # rows: databases limit the number of values in one statement
@@ -19,7 +20,14 @@ def read_pairs(items: Sequence[Item]) -> None:
     for start in range(0, len(items), AT_ONCE):
         keys = [item.pk for item in items[start : start + AT_ONCE]]
         pairs |= {pair.pk: pair for pair in Pair.objects.filter(pk__in=keys).order_by()}
-    questions = _questions({key for pair in pairs.values() for key in (pair.target_id, pair.evidence_id) if key})
+    questions = _questions(
+        {
+            key
+            for pair in pairs.values()
+            for key in (pair.target_id, pair.evidence_id, pair.evidence_2_id, pair.evidence_3_id)
+            if key
+        }
+    )
     for item in items:
         if (pair := pairs.get(item.pk)) is None:
             continue
@@ -27,6 +35,9 @@ def read_pairs(items: Sequence[Item]) -> None:
         known = pair._state.fields_cache
         known["item"], known["target"] = item, questions[pair.target_id]
         known["evidence"] = None if pair.evidence_id is None else questions[pair.evidence_id]
+        if pair.evidence_2_id is not None:
+            known["evidence_2"] = questions[pair.evidence_2_id]
+            known["evidence_3"] = None if pair.evidence_3_id is None else questions[pair.evidence_3_id]
         item._state.fields_cache["pair"] = pair
 
 
@@ -43,13 +54,12 @@ def read_beliefs(answers: Sequence[Assignment]) -> None:
     """Give each answer its beliefs, without its responses."""
     for start in range(0, len(answers), AT_ONCE):
         part = answers[start : start + AT_ONCE]
-        values: dict[int, dict[str, int]] = {answer.pk: {} for answer in part}
+        values: dict[int, list[Any]] = {answer.pk: [] for answer in part}
         stated = Belief.objects.filter(response__assignment__in=[*values]).order_by()
-        for answer, kind, value in stated.values_list("response__assignment", "kind", "value"):
-            values[answer][kind] = value
+        for answer, *belief in stated.values_list("response__assignment", "kind", "value", "place"):
+            values[answer].append(tuple(belief))
         for one in part:
-            found = values[one.pk]
-            one.__dict__[KNOWN] = Beliefs(prior=found.get("prior"), posterior=found.get("posterior"))
+            one.__dict__[KNOWN] = beliefs_from(values[one.pk])
 
 
 def changes(answers: QuerySet[Assignment], *, threshold: int) -> Iterator[OutcomeRow]:

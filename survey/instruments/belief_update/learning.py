@@ -16,7 +16,10 @@ from .labels import beliefs_of
 
 
 class BeliefLearning(Learning):
-    """`threshold`: a change counts if it exceeds this, in points; None without a study."""
+    """`threshold`: a change counts if it exceeds this, in points; None without a study.
+
+    With several evidence questions a predictor learns from the first one that a person saw: what it alone changed.
+    """
 
     metrics = (
         Metric(
@@ -124,10 +127,11 @@ class BeliefLearning(Learning):
         if self._threshold is None:
             raise RuntimeError("belief_update: labels need a study, since they use its threshold")
         for index, assignment in enumerate(assignments):
-            pair = assignment.slot.item.pair
-            changed = beliefs_of(assignment).changed(self._threshold)
-            if pair.evidence is None or changed is None:
+            pair, beliefs = assignment.slot.item.pair, beliefs_of(assignment)
+            changed = beliefs.after_first.changed(self._threshold)
+            if pair.evidence_id is None or changed is None:
                 continue
-            texts = (pair.evidence.plain, pair.target.plain)
-            tasks = (pair.evidence.task.name, pair.target.task.name)
-            yield index, PredictorPair(*texts, *tasks, int(bool(pair.outcome))), int(changed)
+            step = pair.steps[beliefs.steps[0][0] - 1 if beliefs.steps else 0]
+            texts = (step.question.plain, pair.target.plain)
+            tasks = (step.question.task.name, pair.target.task.name)
+            yield index, PredictorPair(*texts, *tasks, int(step.correct)), int(changed)

@@ -1,5 +1,7 @@
 """Pairs and beliefs: typed rows that belong to core items and responses. Beliefs are integer percentage points."""
 
+from dataclasses import dataclass
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -22,6 +24,13 @@ class Pair(QuickRows):
         related_name="+",
         help_text="What a language model really answered to the evidence; empty where outcomes are hypothetical.",
     )
+    # In items with evidence in steps, the second and the third evidence question in the item's own order.
+    evidence_2 = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
+    outcome_2 = models.BooleanField(null=True, blank=True)
+    answer_2 = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    evidence_3 = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
+    outcome_3 = models.BooleanField(null=True, blank=True)
+    answer_3 = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
 
     class Meta:
         constraints = [
@@ -36,10 +45,60 @@ class Pair(QuickRows):
             models.CheckConstraint(
                 condition=Q(evidence__isnull=True) | ~Q(evidence=F("target")), name="pair_evidence_is_not_the_target"
             ),
+            models.CheckConstraint(
+                condition=Q(evidence_2__isnull=True, outcome_2__isnull=True, answer_2__isnull=True)
+                | Q(evidence_2__isnull=False, outcome_2__isnull=False, evidence__isnull=False)
+                & ~Q(evidence_2=F("target"))
+                & ~Q(evidence_2=F("evidence")),
+                name="pair_second_evidence_is_whole",
+            ),
+            models.CheckConstraint(
+                condition=Q(evidence_3__isnull=True, outcome_3__isnull=True, answer_3__isnull=True)
+                | Q(evidence_3__isnull=False, outcome_3__isnull=False, evidence_2__isnull=False)
+                & ~Q(evidence_3=F("target"))
+                & ~Q(evidence_3=F("evidence"))
+                & ~Q(evidence_3=F("evidence_2")),
+                name="pair_third_evidence_is_whole",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.item.key
+
+    @property
+    def steps(self) -> "list[EvidenceStep]":
+        """Every evidence question with its outcome, in the item's own order; none in a control without evidence."""
+        places = (
+            (self.evidence_id, self.outcome, ""),
+            (self.evidence_2_id, self.outcome_2, "_2"),
+            (self.evidence_3_id, self.outcome_3, "_3"),
+        )
+        return [
+            EvidenceStep(place, key, bool(outcome), self, suffix)
+            for place, (key, outcome, suffix) in enumerate(places, 1)
+            if key is not None
+        ]
+
+
+@dataclass(frozen=True)
+class EvidenceStep:
+    """One evidence question of an item. `place`: which of them it is in the item's own order, from 1."""
+
+    place: int
+    question_id: int
+    correct: bool
+    pair: Pair
+    suffix: str
+
+    @property
+    def question(self) -> Question:
+        found: Question = getattr(self.pair, f"evidence{self.suffix}")
+        return found
+
+    @property
+    def answer(self) -> ModelAnswer | None:
+        found: ModelAnswer | None = getattr(self.pair, f"answer{self.suffix}")
+        return found
 
 
 class Aid(models.Model):
@@ -88,6 +147,8 @@ class Belief(QuickRows):
 
     class Kind(models.TextChoices):
         PRIOR = "prior", "prior"
+        STEP_1 = "step_1", "after the first of several evidence questions"
+        STEP_2 = "step_2", "after the second of three evidence questions"
         POSTERIOR = "posterior", "posterior"
 
     class Entry(models.TextChoices):
@@ -116,13 +177,21 @@ class Belief(QuickRows):
         null=True, blank=True, help_text="How often the number was set to another value, the first time included."
     )
     variant = models.CharField(max_length=200, blank=True, help_text="In which form the screen was shown.")
+    place = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="Which of the item's evidence questions came right before, in its own order; empty with one.",
+    )
 
     class Meta:
         constraints = [
             models.CheckConstraint(condition=Q(value__gte=0) & Q(value__lte=100), name="belief_between_0_and_100"),
-            models.CheckConstraint(condition=Q(kind__in=["prior", "posterior"]), name="belief_kind_known"),
             models.CheckConstraint(
-                condition=Q(direction="") | Q(direction__in=["lower", "same", "higher"], kind="posterior"),
+                condition=Q(kind__in=["prior", "step_1", "step_2", "posterior"]), name="belief_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(direction="")
+                | Q(direction__in=["lower", "same", "higher"], kind__in=["step_1", "step_2", "posterior"]),
                 name="belief_direction_of_a_posterior",
             ),
             models.CheckConstraint(
@@ -131,6 +200,10 @@ class Belief(QuickRows):
             ),
             models.CheckConstraint(
                 condition=Q(first_value__isnull=True) | Q(first_value__lte=100), name="belief_first_value_at_most_100"
+            ),
+            models.CheckConstraint(
+                condition=Q(place__isnull=True) | Q(place__gte=1, place__lte=3) & ~Q(kind="prior"),
+                name="belief_place_of_an_evidence_question",
             ),
         ]
 

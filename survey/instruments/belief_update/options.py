@@ -1,11 +1,12 @@
-"""The belief update's options in the study file. Imports only pydantic, the registry's base class and the study
-file's errors."""
+"""The belief update's options in the study file. Imports only pydantic, the registry's base class, the study file's
+errors, and from bandit how many evidence questions an item may have."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from bandit import MOST_STEPS
 from survey.contracts.instruments import Options
 from survey.study_file import WrongKey
 
@@ -27,8 +28,15 @@ BY_CONDITION = frozenset(
         "explanation_characters",
         "own_answer",
         "confidence",
+        "evidence_order",
     }
 )
+ORDER_WORDS = ("shuffled", "drawn")
+
+
+def is_order(text: str, many: int) -> bool:
+    """Whether the text is an order of so many evidence questions, such as 2-1."""
+    return sorted(text.split("-")) == [str(number) for number in range(1, many + 1)]
 
 
 class BeliefUpdateOptions(Options):
@@ -49,16 +57,24 @@ class BeliefUpdateOptions(Options):
     explanation_characters: int = Field(default=1000, ge=1, le=5000, description="The longest explanation.")
     own_answer: bool = Field(default=False, description="Whether people answer the target question themselves.")
     confidence: bool = Field(default=False, description="Whether they say how sure they are of their own answer.")
+    evidence_questions: int = Field(
+        default=1, ge=1, le=MOST_STEPS, description="How many evidence questions an item has, one after another."
+    )
+    evidence_order: str = Field(
+        default="shuffled",
+        max_length=11,
+        description='In which order: "shuffled" for each person and item, "drawn", or numbers such as "2-1".',
+    )
+    priority: Literal["none", "gap", "additivity", "last_change"] = Field(
+        default="none",
+        description="What stages draw by in place of the predictor's chances; the last two need several questions.",
+    )
     aid: Literal["none", "similar_questions"] = Field(
         default="none", description="What is shown beside the target: how the model did on similar questions."
     )
     aid_questions: int = Field(default=10, ge=2, le=50, description="How many similar questions the aid counts.")
     aid_similarity: Literal["words", "embeddings"] = Field(
         default="words", description="By what questions are similar: their words, or stored embeddings."
-    )
-    priority: Literal["none", "gap"] = Field(
-        default="none",
-        description="What later stages draw by; none: the predictor's chances; gap: how far beliefs lie from models.",
     )
     edition: Literal[1, 2] = Field(default=2, description="Which edition of the pages' own words and slider is shown.")
 
@@ -90,7 +106,32 @@ class BeliefUpdateOptions(Options):
             )
         if self.confidence and not self.own_answer:
             raise WrongKey(("confidence",), "it is that in the own answer: set own_answer = true as well")
+        self._check_steps()
         return self
+
+    def _check_steps(self) -> None:
+        many = self.evidence_questions
+        if many == 1:
+            for name, alone in (("evidence_order", ("shuffled",)), ("priority", ("none", "gap"))):
+                if getattr(self, name) not in alone:
+                    raise WrongKey(
+                        (name,), "only items with several evidence questions have it: set evidence_questions to 2 or 3"
+                    )
+            return
+        if self.priority == "gap":
+            raise WrongKey(
+                ("priority",), "items with several evidence questions have no gap: use additivity or last_change"
+            )
+        if self.edition == 1:
+            raise WrongKey(("edition",), "its pages show one evidence question: remove this key")
+        if self.aid != "none":
+            raise WrongKey(("aid",), "items with several evidence questions show no aid: remove one of the two")
+        if self.evidence_order not in ORDER_WORDS and not is_order(self.evidence_order, many):
+            example = "-".join(map(str, range(many, 0, -1)))
+            raise WrongKey(
+                ("evidence_order",),
+                f'write "shuffled", "drawn", or each number from 1 to {many} once, such as "{example}"',
+            )
 
     @property
     def explanation_share(self) -> float:

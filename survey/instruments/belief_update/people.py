@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from math import exp
 from typing import TYPE_CHECKING
 
 from bandit.simulation import BeliefTruth
 from survey.contracts.screens import SimulatedPerson
 from survey.services.banks.answer_checking import options_of
 
+from .analysis.composing import after_each, log_odds, points
 from .forms import KEEP
 
 if TYPE_CHECKING:
@@ -88,6 +90,13 @@ def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
     return {"value": str(value)}
 
 
+# People who see several evidence questions: the log-odds of a change where a pair surely changes beliefs, the sd of
+# people's readiness, and of the noise in a stated belief.
+MOST_LOGITS = 2.0
+READINESS_SD = 0.25
+NOISE = 0.2
+
+
 def with_aid(belief: int, aid: str, *, weight: float) -> int:
     """A belief in percentage points, moved towards what the aid ("7/10") says by this weight, 0 to 1."""
     right, _slash, asked = aid.partition("/")
@@ -95,7 +104,11 @@ def with_aid(belief: int, aid: str, *, weight: float) -> int:
 
 
 class BeliefPerson(SimulatedPerson):
-    def __init__(self, *, study: "Study", seed: int, null: bool) -> None:
+    """`kind`: how several pieces of evidence are put together, a name of `analysis.composing.WAYS`."""
+
+    def __init__(self, *, study: "Study", seed: int, null: bool, kind: str = "bayes") -> None:
+        self.kind = kind
+        self._start = 0.0  # Log-odds of the belief before any evidence of the item.
         self.world = _world(study.pk, study.created_at, null)
         self.person = self.world.truth.person(seed)
         self.aid_weight = 0.0 if null else AID_WEIGHT
@@ -109,6 +122,8 @@ class BeliefPerson(SimulatedPerson):
             return self._own_answer(parts)
         if screen == "prior":
             return {"value": str(self._prior(parts))}
+        if "evidence_order=" in parts.get("variant", "") and "evidence" in parts:
+            return as_asked(self._step(parts), stated=int(parts["prior"]), variant=parts["variant"])
         return as_asked(self._posterior(parts), stated=int(parts["prior"]), variant=parts.get("variant", ""))
 
     def _prior(self, parts: Mapping[str, str]) -> int:
@@ -141,6 +156,32 @@ class BeliefPerson(SimulatedPerson):
             pair_id=f"{evidence.external_id}>{target.external_id}:{outcome}",
         )
         return min(100, max(0, stated + posterior - prior))
+
+    def _step(self, parts: Mapping[str, str]) -> int:
+        """The belief after one of several evidence questions, of which the page shows the earlier ones too."""
+        target = readable(parts["target"])
+        if "before_1" not in parts:
+            self._start = float(log_odds(int(parts["prior"]), clip=0.5))
+        shown = [(parts[f"before_{number}"], parts[f"before_{number}_outcome"]) for number in self._before(parts)]
+        shown.append((parts["evidence"], parts["outcome"]))
+        changes = [self._change(target, readable(text), outcome == "correct") for text, outcome in shown]
+        felt = float(after_each(self.kind, self._start, changes)[-1]) + self._chance.gauss(0, NOISE)
+        return min(100, max(0, 5 * round(float(points(felt)) / 5)))
+
+    @staticmethod
+    def _before(parts: Mapping[str, str]) -> list[str]:
+        return [number for number in ("1", "2") if f"before_{number}" in parts]
+
+    def _change(self, target: str, evidence: str, correct: bool) -> float:
+        """What one evidence question changes alone, in log-odds."""
+        sign = 1 if correct else -1
+        about, shown = self.world.by_text.get(target), self.world.by_text.get(evidence)
+        if about is None or shown is None:
+            return sign * 0.5
+        chance = self.world.truth.probability(
+            shown.index, about.index, int(correct), shown.external_id, about.external_id
+        )
+        return sign * MOST_LOGITS * chance * exp(READINESS_SD * self.person.readiness / self.person.respondent_sd)
 
     def _own_answer(self, parts: Mapping[str, str]) -> dict[str, str]:
         options = list(options_of(parts["target"]))

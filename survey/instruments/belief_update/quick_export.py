@@ -106,7 +106,9 @@ class BeliefQuickExport(QuickExport):
             *(aid if form.shows_aid and prior is not None else NO_AID),
         )
 
-    def extra_files(self, answers: Iterable[QuickAnswer]) -> Iterable[ExtraFile]:
+    def extra_files(self, answers: Iterable[QuickAnswer]) -> Iterable[ExtraFile] | None:
+        if self._instrument.sequences is not None:
+            return None  # Their file has a row for each step.
         return (ExtraFile(PAPER_FILE, PAPER_COLUMNS, self._paper_rows(answers)),)
 
     def _paper_rows(self, answers: Iterable[QuickAnswer]) -> Iterator[Sequence[Any]]:

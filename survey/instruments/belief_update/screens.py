@@ -1,6 +1,6 @@
 """What the screens of an item show. The evidence and its outcome are read only once the prior is stored."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,15 @@ from .forms import explanation_form, own_answer_form, posterior_form, prior_form
 from .options import BeliefUpdateOptions
 
 if TYPE_CHECKING:
-    from survey.models import Assignment
+    from survey.models import Assignment, ModelAnswer
 
     from .models import Pair
 
 Parts = dict[str, dict[str, Any]]
 # Names of the screens, which are also those of their responses.
 PRIOR, POSTERIOR, EXPLANATION, OWN_ANSWER = "prior", "posterior", "explanation", "own_answer"
+# Between prior and posterior, in items with several evidence questions.
+BETWEEN = ("step_1", "step_2")
 # The script that joins a number's field to a track; without it only the field is shown.
 SCRIPTS = ("frontend/number.js",)
 
@@ -41,8 +43,9 @@ class Setting:
     """The form in which a person sees an item: the options of their conditions, and what was drawn for them.
 
     `order`: the order of the directions. `explained`: whether reasons are asked for at this item. `name`: what the
-    study calls whoever answers, in the language of the pages; None where it does not say. `aid`: what the aid says
-    beside the target; None where none is shown.
+    study calls whoever answers, in the language of the pages; None where it does not say. `evidence_order`: the places
+    of several evidence questions in the order in which they are shown; empty where items have one. `aid`: what the aid
+    says beside the target; None where none is shown.
     """
 
     options: BeliefUpdateOptions
@@ -50,6 +53,7 @@ class Setting:
     language: str
     explained: bool = False
     name: AnswererConfig | None = None
+    evidence_order: tuple[int, ...] = ()
     aid: "ShownAid | None" = None
 
     @property
@@ -65,10 +69,12 @@ class Setting:
             "evidence": self.options.evidence,
             "language": self.language,
         }
-        if screen == POSTERIOR:
+        if screen == POSTERIOR or screen in BETWEEN:
             facts = {"answer_mode": self.options.answer_mode, **facts}
             if self.options.answer_mode == "direction":
                 facts["order"] = ",".join(self.order)
+            if self.evidence_order:
+                facts["evidence_order"] = "-".join(map(str, self.evidence_order))
         if self.aid is not None:
             facts["aid"] = f"{self.options.aid} {self.aid}"
         if self.options.edition > 1:
@@ -98,11 +104,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What happened at another question; `answer` is what a model really wrote, if it is shown."""
+    """What happened at another question; `answer` is what a model really wrote, if it is shown. `before`: what
+    was shown of other questions on earlier screens of the item."""
 
     question: str
     correct: bool
     answer: str | None = None
+    before: "tuple[Evidence, ...]" = ()
 
 
 def next_screen(assignment: "Assignment", setting: Setting) -> Screen | None:
@@ -111,30 +119,56 @@ def next_screen(assignment: "Assignment", setting: Setting) -> Screen | None:
     pair = assignment.slot.item.pair
     if PRIOR not in given:
         return prior_screen(setting, target=pair.target.text)
-    prior = given[PRIOR].belief.value
-    if POSTERIOR not in given:
-        return posterior_screen(setting, target=pair.target.text, prior=prior, evidence=_evidence(pair, setting))
+    shown = _shown(pair, setting)
+    earlier = given[PRIOR].belief.value
+    for screen, evidence in zip(screens_after(len(shown)), shown, strict=True):
+        if screen not in given:
+            return posterior_screen(setting, target=pair.target.text, prior=earlier, evidence=evidence, name=screen)
+        earlier = given[screen].belief.value
     if setting.explained and EXPLANATION not in given:
         return explanation_screen(
             setting,
             target=pair.target.text,
-            prior=prior,
-            posterior=given[POSTERIOR].belief.value,
-            evidence=_evidence(pair, setting),
+            prior=given[PRIOR].belief.value,
+            posterior=earlier,
+            evidence=shown[-1],
         )
     if setting.options.own_answer and OWN_ANSWER not in given:
         return own_answer_screen(setting, target=pair.target.text)
     return None
 
 
-def _evidence(pair: "Pair", setting: Setting) -> Evidence | None:
-    if pair.evidence is None:
+def screens_after(evidence_questions: int) -> tuple[str, ...]:
+    """The names of the screens with evidence, in order."""
+    return (*BETWEEN[: evidence_questions - 1], POSTERIOR)
+
+
+def place_before(screen: str, setting: Setting) -> int | None:
+    """The place of the evidence question that this screen shows; None where items have one, or it shows none."""
+    names = screens_after(len(setting.evidence_order))
+    return setting.evidence_order[names.index(screen)] if setting.evidence_order and screen in names else None
+
+
+def _shown(pair: "Pair", setting: Setting) -> list[Evidence | None]:
+    """What each screen after the prior shows, in order; one screen without evidence in a control."""
+    steps = pair.steps
+    if not steps:
+        return [None]
+    found: list[Evidence | None] = []
+    before: tuple[Evidence, ...] = ()
+    for place in setting.evidence_order or (1,):
+        step = steps[place - 1]
+        one = Evidence(step.question.text, step.correct, _written(step.answer, setting))
+        found.append(replace(one, before=before))
+        before = (*before, one)
+    return found
+
+
+def _written(answer: "ModelAnswer | None", setting: Setting) -> str | None:
+    if not setting.options.show_answer or answer is None:
         return None
-    written = None
-    if setting.options.show_answer and pair.answer is not None:
-        written = pair.answer.response if pair.answer.response.strip() else pair.answer.stated
-        written = written or _("(an empty reply)")
-    return Evidence(question=pair.evidence.text, correct=bool(pair.outcome), answer=written)
+    written = answer.response if answer.response.strip() else answer.stated
+    return written or _("(an empty reply)")
 
 
 def prior_screen(setting: Setting, *, target: str) -> Screen:
@@ -149,9 +183,12 @@ def prior_screen(setting: Setting, *, target: str) -> Screen:
     )
 
 
-def posterior_screen(setting: Setting, *, target: str, prior: int, evidence: Evidence | None) -> Screen:
+def posterior_screen(
+    setting: Setting, *, target: str, prior: int, evidence: Evidence | None, name: str = POSTERIOR
+) -> Screen:
+    """`prior`: the number that was given right before. `name`: of the screen, where there are several with evidence."""
     return Screen(
-        name=POSTERIOR,
+        name=name,
         title=setting.said.posterior_title(setting, evidence),
         template="belief_update/posterior.html",
         scripts=SCRIPTS,
@@ -159,7 +196,7 @@ def posterior_screen(setting: Setting, *, target: str, prior: int, evidence: Evi
             mode=setting.options.answer_mode, earlier=prior, order=setting.order, edition=setting.options.edition
         ),
         parts={
-            **setting.parts(POSTERIOR, target),
+            **setting.parts(name, target),
             "prior": {"kind": "number", "value": prior},
             **_evidence_parts(evidence),
         },
@@ -210,4 +247,9 @@ def _evidence_parts(evidence: Evidence | None) -> Parts:
     }
     if evidence.answer is not None:
         parts["given_answer"] = {"kind": "text", "value": evidence.answer}
+    for number, one in enumerate(evidence.before, 1):
+        parts[f"before_{number}"] = {"kind": "question", "value": one.question}
+        parts[f"before_{number}_outcome"] = {"kind": "text", "value": "correct" if one.correct else "incorrect"}
+        if one.answer is not None:
+            parts[f"before_{number}_answer"] = {"kind": "text", "value": one.answer}
     return parts

@@ -4,6 +4,7 @@ Every draw depends only on seeds and positions. So it is fixed before anything i
 """
 
 from collections.abc import Mapping
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from survey.services.base.seeds import derive
@@ -40,6 +41,9 @@ def of_assignment(
         language=sitting.language,
         explained=is_explained(sitting.public_id.hex, assignment.position, seed=seed, share=options.explanation_share),
         name=name,
+        evidence_order=()
+        if options.evidence_questions == 1
+        else evidence_order(options, sitting.public_id.hex, assignment.slot.item.key, seed=seed),
         aid=_aid(assignment, options),
     )
 
@@ -59,6 +63,7 @@ def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
         language=sitting.language,
         explained=options.explanation_share > 0,
         name=sitting.shown_config.texts.answerer,
+        evidence_order=() if options.evidence_questions == 1 else tuple(range(1, options.evidence_questions + 1)),
     )
 
 
@@ -71,6 +76,18 @@ def order_by_id(sitting: str, *, seed: int) -> tuple[str, ...]:
     """The same, by the sitting's public id."""
     reversed_ = derive(seed, "directions", sitting) % 2
     return DIRECTIONS[::-1] if reversed_ else DIRECTIONS
+
+
+def evidence_order(options: BeliefUpdateOptions, sitting: str, item: str, *, seed: int) -> tuple[int, ...]:
+    """The places of an item's evidence questions in the order in which this sitting (its public id) sees them. An item
+    that comes twice in a sitting has the same order both times."""
+    many, order = options.evidence_questions, options.evidence_order
+    if order == "drawn":
+        return tuple(range(1, many + 1))
+    if order != "shuffled":
+        return tuple(map(int, order.split("-")))
+    every = tuple(permutations(range(1, many + 1)))
+    return every[derive(seed, "evidence order", sitting, item) % len(every)]
 
 
 def is_explained(sitting: str, position: int, *, seed: int, share: float) -> bool:

@@ -89,6 +89,24 @@ def evidence_words(setting: "Setting", evidence: "Evidence | None") -> Mapping[s
         "hypothetical": _("Suppose that %(same)s was asked another question:"),
         "real": _("%(same)s was really asked another question:"),
     }[said]
+    if evidence.before:
+        intro = {
+            "unsaid": _("%(same)s was asked one more question:"),
+            "hypothetical": _("Suppose that %(same)s was asked one more question:"),
+            "real": _("%(same)s was really asked one more question:"),
+        }[said]
+    words = {
+        "evidence": begin(intro % {"same": name.same}),
+        "outcome": _outcome_words(said, name, correct=evidence.correct),
+    }
+    if evidence.before:
+        words["before"] = _("This is what you have seen before:")
+        for number, one in enumerate(evidence.before, 1):
+            words[f"before_{number}"] = _outcome_words(said, name, correct=one.correct)
+    return {**words, "answer": _("The answer was:")} if evidence.answer is not None else words
+
+
+def _outcome_words(said: str, name: Name, *, correct: bool) -> str:
     outcome = {
         ("unsaid", True): _("%(the)s answered this question correctly."),
         ("unsaid", False): _("%(the)s answered this question incorrectly."),
@@ -96,9 +114,8 @@ def evidence_words(setting: "Setting", evidence: "Evidence | None") -> Mapping[s
         ("hypothetical", False): _("Suppose that %(the)s answered this question incorrectly."),
         ("real", True): _("%(the)s really answered this question correctly."),
         ("real", False): _("%(the)s really answered this question incorrectly."),
-    }[said, evidence.correct]
-    words = {"evidence": begin(intro % {"same": name.same}), "outcome": begin(outcome % {"the": name.the})}
-    return {**words, "answer": _("The answer was:")} if evidence.answer is not None else words
+    }[said, correct]
+    return begin(outcome % {"the": name.the})
 
 
 def aid_words(setting: "Setting") -> Mapping[str, str]:

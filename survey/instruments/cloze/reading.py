@@ -11,13 +11,13 @@ from django.db import transaction
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, Detail, Source, Text
 from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.words import LIKELIEST, VERSION, word_values
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, NgramModel, Question, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.banks.readings import open_reader, text_hash
 from survey.study_file.language_models import LanguageModelConfig
 
-from .analysis.model_words import LIKELIEST, VERSION, word_values
 from .models import AskedWord, SentenceReading
 
 ASKED_AT_ONCE = 500

@@ -35,6 +35,13 @@ class Command(HunchCommand):
         parser.add_argument("--concurrency", type=int, default=4, metavar="K", help="people at a time")
         parser.add_argument("--seed", type=int, metavar="S", help="for the people; default: the study's")
         parser.add_argument("--null", action="store_true", help="changes do not depend on the pair")
+        parser.add_argument(
+            "--people",
+            default="",
+            metavar="KIND",
+            help="which simulated people, where the instrument has several kinds: for evidence in steps bayes, "
+            "additive, averaging, anchoring or recency",
+        )
         parser.add_argument("--through", choices=["pages", "api"], default="pages")
         for name, what in HABITS.items():
             parser.add_argument(
@@ -65,6 +72,7 @@ class Command(HunchCommand):
         concurrency: int,
         seed: int | None,
         null: bool,
+        people: str,
         through: str,
         pace: float,
         test: bool,
@@ -88,6 +96,7 @@ class Command(HunchCommand):
             base_url=base_url,
             seed=seed,
             null=null,
+            people=people,
             through=through,
             concurrency=concurrency,
             rates=Rates(**{name: options[name] for name in HABITS}),

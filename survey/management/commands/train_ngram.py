@@ -5,9 +5,11 @@ from typing import Any
 
 from predictors.evaluation.scoring import in_words
 from predictors.readings.ngrams import SMOOTHINGS, UNITS, OrderLine
+from predictors.readings.tokenizing import PairTokenizer
 from survey.console.command import HunchCommand
 from survey.console.text_tables import table
-from survey.services.banks import ngrams, text_files
+from survey.exceptions import HunchError
+from survey.services.banks import ngrams, passages, text_files
 
 HEADER = ("order", "states", "train perplexity", "test perplexity", "train / test", "impossible in test")
 
@@ -25,6 +27,9 @@ class Command(HunchCommand):
             "--order", type=int, default=3, metavar="N", help="1 to 5; it counts the predicted unit (3)"
         )
         parser.add_argument("--unit", choices=UNITS, default="word")
+        parser.add_argument(
+            "--tokenizer", default="", metavar="pairs:NAME", help="with --unit token: what cuts texts into tokens"
+        )
         parser.add_argument("--smoothing", choices=SMOOTHINGS, default="kneser_ney", help="none: raw counts")
         parser.add_argument("--test", metavar="FILE", help="test texts; without it a tenth is kept from the training")
         parser.add_argument("--lines", action="store_true", help="each line of a plain file is a text")
@@ -36,6 +41,7 @@ class Command(HunchCommand):
         name: str,
         order: int,
         unit: str,
+        tokenizer: str,
         smoothing: str,
         test: str | None,
         lines: bool,
@@ -43,7 +49,15 @@ class Command(HunchCommand):
     ) -> None:
         texts = text_files.read_texts([path], by_lines=lines)
         tests = text_files.read_texts([test], by_lines=lines) if test else []
-        found = ngrams.train(texts, name=name, order=order, unit=unit, smoothing=smoothing, test=tests)
+        found = ngrams.train(
+            texts,
+            name=name,
+            order=order,
+            unit=unit,
+            smoothing=smoothing,
+            test=tests,
+            cut_by=_tokenizer(unit, tokenizer),
+        )
         if found.in_both:
             self.stderr.write(f"note: {found.in_both} of the {len(found.test)} test texts are training texts too")
         if not found.test:
@@ -55,6 +69,17 @@ class Command(HunchCommand):
             f"stored ngram:{found.row.name}: order {order}, {unit}s, smoothing {smoothing}, "
             f"{found.row.vocabulary_size} units with <unk> and END, {found.row.states} states"
         )
+
+
+def _tokenizer(unit: str, source: str) -> PairTokenizer | None:
+    if (unit == "token") != bool(source):
+        raise HunchError("--tokenizer: --unit token needs one, such as pairs:NAME, and no other unit does")
+    if not source:
+        return None
+    found = passages.open_tokenizer(source)
+    if not isinstance(found, PairTokenizer):
+        raise HunchError(f"--tokenizer: {source} was not trained here; train_tokenizer makes pairs:NAME")
+    return found
 
 
 def _row(line: OrderLine) -> list[str]:

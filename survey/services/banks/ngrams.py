@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from predictors import readings
 from predictors.errors import PredictorError
 from predictors.readings.ngrams import NgramReader, OrderLine, units_of
+from predictors.readings.tokenizing import PairTokenizer
 from survey.exceptions import HunchError, NotFound
 from survey.models import NgramModel
 from survey.services.base import files
@@ -41,6 +42,7 @@ def train(
     unit: str,
     smoothing: str,
     test: Sequence[readings.Text] = (),
+    cut_by: PairTokenizer | None = None,
     by: Any = None,
     via: str = "command",
 ) -> Trained:
@@ -48,6 +50,9 @@ def train(
 
     Without test texts a tenth is kept from the training: every tenth text, or the last tenth of the units of the only
     one.
+
+    Args:
+        cut_by: what makes the units of a model over tokens.
 
     Raises:
         HunchError: the name cannot be used, a setting is wrong, or there is too little text; nothing is written.
@@ -58,9 +63,9 @@ def train(
         raise _taken(name)
     learnt, kept = [one.text for one in texts], [one.text for one in test]
     if not kept:
-        learnt, kept = _parted(learnt, unit)
+        learnt, kept = _parted(learnt, unit, cut_by)
     try:
-        model = NgramReader.train(learnt, order=order, unit=unit, smoothing=smoothing)
+        model = NgramReader.train(learnt, order=order, unit=unit, smoothing=smoothing, cut_by=cut_by)
         lines = model.overfitting(learnt, kept)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
@@ -77,7 +82,7 @@ def train(
                 vocabulary_size=model.predicted_size,
                 states=model.states(),
                 train_texts=len(learnt),
-                input_sha256=digest([order, unit, smoothing, learnt]),
+                input_sha256=digest([order, unit, smoothing, learnt, *([] if cut_by is None else [cut_by.sha256])]),
                 files=stored,
             )
             record("train_ngram", row, by=by, via=via, order=order, unit=unit, smoothing=smoothing, texts=len(learnt))
@@ -91,13 +96,13 @@ def _taken(name: str) -> HunchError:
     return HunchError(f"name: there is an n-gram model called {name} already; give this one another name")
 
 
-def _parted(texts: Sequence[str], unit: str) -> tuple[list[str], list[str]]:
+def _parted(texts: Sequence[str], unit: str, cut_by: PairTokenizer | None) -> tuple[list[str], list[str]]:
     if len(texts) >= TEST_SHARE:
         kept = [text for place, text in enumerate(texts) if place % TEST_SHARE == TEST_SHARE - 1]
         return [text for place, text in enumerate(texts) if place % TEST_SHARE != TEST_SHARE - 1], kept
     if len(texts) != 1:
         return list(texts), []
-    _units, starts, _ends = units_of(texts[0], unit)
+    _units, starts, _ends = units_of(texts[0], unit, cut_by)
     if len(starts) < TEST_SHARE:
         return list(texts), []
     cut = int(starts[len(starts) - len(starts) // TEST_SHARE])

@@ -132,6 +132,8 @@ def _reader_of(source: Source) -> TextReader:
 class _FileReader:
     """Readings that somebody has, in a file. Another file is another source, with a tokenizer of its own."""
 
+    cutter = ""  # It names no ids.
+
     def __init__(self, path: str, texts: Sequence[Text]) -> None:
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - hashlib wants the open file

@@ -87,10 +87,15 @@ class BankProposal:
         return sum(not row.answer.strip() for row in self.rows)
 
     @property
+    def kind_of_text(self) -> str:
+        """`sentences` or `passages`, where the columns say that it is a bank of these; empty elsewhere."""
+        return _kind_of_text(self.table, self.choice)
+
+    @property
     def left_out(self) -> list[str]:
         """Columns of the file that nothing is taken from."""
         taken = set(self.choice.columns.values())
-        if texts.are_sentences(self.table.header) and "answer" not in self.choice.columns:
+        if self.kind_of_text:
             taken |= set(self.table.header)
         return [name for name in self.table.header if name and name not in taken]
 
@@ -122,8 +127,8 @@ def propose(
 
 def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankProposal:
     choice = columns.guessed(table.header) if choice is None else choice
-    if texts.are_sentences(table.header) and "answer" not in choice.columns:
-        return _sentences(table, choice)
+    if kind := _kind_of_text(table, choice):
+        return _texts(table, choice, kind)
     try:
         rows = list(columns.questions(table, choice))
     except FileErrors as exc:
@@ -135,12 +140,20 @@ def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankPro
     return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
 
 
-def _sentences(table: ReadTable, choice: ColumnChoice) -> BankProposal:
-    """A bank of sentences, whose columns say themselves what they are."""
+def _kind_of_text(table: ReadTable, choice: ColumnChoice) -> str:
+    if texts.are_passages(table.header):
+        return "passages"
+    return "sentences" if texts.are_sentences(table.header) and "answer" not in choice.columns else ""
+
+
+def _texts(table: ReadTable, choice: ColumnChoice, kind: str) -> BankProposal:
+    """A bank of sentences, or of passages with questions, whose columns say themselves what they are."""
     problems = Problems()
-    rows = checked_rows(texts.sentences(table, problems), problems)
+    rows = checked_rows((texts.passages if kind == "passages" else texts.sentences)(table, problems), problems)
     if not rows and not problems:
-        problems.add(table.file, table.header_line, "file", "holds no sentence: add at least one row below the header")
+        problems.add(
+            table.file, table.header_line, "file", f"holds no {kind[:-1]}: add at least one row below the header"
+        )
     return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
 
 

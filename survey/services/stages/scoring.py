@@ -91,7 +91,11 @@ def _score_pool(
     if scoring is not None:
         found |= _chances(candidates.rows, scoring, design)
     if instrument.priority is not None and not isinstance(design, Uniform):
-        found["priority"] = _priority(held, following, candidates.rows, questions, found.get("scores"), instrument)
+        chances = found.get("scores")
+        further = instrument.priority.further_rows(candidates.rows)
+        if scoring is not None and chances is not None and len(further):
+            chances = np.concatenate([chances, scoring.of(further)])
+        found["priority"] = _priority(held, following, candidates.rows, questions, chances, instrument)
         result["priority"] = instrument.priority.facts()
     return found, result
 
@@ -111,7 +115,7 @@ def _priority(
     chances: np.ndarray | None,
     instrument: instruments.Instrument,
 ) -> np.ndarray:
-    """The instrument's priority of each candidate, float64 (M,).
+    """The instrument's priority of each candidate, float64 (M,). `chances`: as `Priority.of` takes them.
 
     Raises:
         PlanRefused: it is not one finite number for each.

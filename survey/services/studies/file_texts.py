@@ -61,6 +61,12 @@ STARTING_FILES = (
         "example-belief.toml",
     ),
     StartingFile(
+        "steps",
+        "Belief after several pieces of evidence",
+        "One stage of 120 people; a belief after each of two evidence questions, in shuffled order.",
+        "example-steps.toml",
+    ),
+    StartingFile(
         "own-answers",
         "People answer the questions themselves",
         "15 people with 20 questions each, with confidence: how good are people at these tasks?",
@@ -77,6 +83,24 @@ STARTING_FILES = (
         "Which word comes next",
         "Two stages; people write the next word of sentences that come with Hunch, and n-gram models read them.",
         "example-cloze.toml",
+    ),
+    StartingFile(
+        "next-token",
+        "What comes next in a text",
+        "Two stages; people guess the next tokens of passages that come with Hunch, and n-gram models do the same.",
+        "example-next-token.toml",
+    ),
+    StartingFile(
+        "token-comparison",
+        "Which of two tokens comes next",
+        "Two stages of 36 people, who see their reward after each answer; passages and n-gram models come with Hunch.",
+        "example-token-comparison.toml",
+    ),
+    StartingFile(
+        "reading",
+        "How long people look at words",
+        "One stage; people read passages that come with Hunch word by word, and n-gram models read them, too.",
+        "example-reading.toml",
     ),
     StartingFile(
         "humans",

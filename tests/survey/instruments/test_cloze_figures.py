@@ -13,13 +13,13 @@ from django.core.management import call_command
 
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
+from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
 from predictors.readings.reading import Distributions, TextReading, make_tokens
+from predictors.readings.words import word_values
 from survey.instruments.cloze.analysis import answers as counting
 from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
 from survey.instruments.cloze.analysis.correlation import Positions, pnc, reliability, weighted_correlation
-from survey.instruments.cloze.analysis.model_words import word_values
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
-from survey.instruments.cloze.analysis.reading_times import TimedWords, added_log_likelihood, prepared
 from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
 
 TIMES = {

@@ -77,7 +77,17 @@ def counts(apps: Any) -> dict[str, int]:
     return {
         model._meta.label: model._base_manager.count()
         for config in apps.get_app_configs()
-        if config.label in ("survey", "belief_update", "own_answers", "cloze", "preference")
+        if config.label
+        in (
+            "survey",
+            "belief_update",
+            "own_answers",
+            "cloze",
+            "preference",
+            "next_token",
+            "token_comparison",
+            "self_paced_reading",
+        )
         for model in config.get_models()
     }
 

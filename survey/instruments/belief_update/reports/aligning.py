@@ -197,6 +197,8 @@ def _ready(
     if len(rows) > MOST_PAIRS:
         chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MOST_PAIRS, replace=False)
         rows = rows[np.sort(chosen)]
+    if instrument.pairing is None:
+        raise StateRefused(f"{study.slug}: its items have several evidence questions; this is about items with one")
     pairs = instrument.pairing.pairs_of_rows(rows)
     change = rows[SCORE].astype(np.float64)
     trials, notes = _trials(study, questions, pairs)

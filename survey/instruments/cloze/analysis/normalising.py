@@ -1,15 +1,28 @@
-"""How a typed word is compared with the sentence's own: rule 1. Standard library.
+"""How a typed word is compared with the sentence's own: rule 1.
 
 A later rule gets a number of its own and a place in `RULES`; what was judged by an earlier one stays as it is.
 """
 
-import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from predictors.word_forms import normalised, stripped
+
+__all__ = [
+    "LONGEST",
+    "RULE",
+    "RULES",
+    "SHORTEST_LENIENT",
+    "Match",
+    "is_one_slip",
+    "letters",
+    "match_of",
+    "normalised",
+    "stripped",
+]
+
 LONGEST = 40  # characters of an answer
 SHORTEST_LENIENT = 4  # letters of a target for which a slip is forgiven
-APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ´`＇", "'"))
 
 
 @dataclass(frozen=True)
@@ -18,28 +31,6 @@ class Match:
 
     exact: bool
     lenient: bool
-
-
-def is_outer(character: str) -> bool:
-    """Whether a character is taken off both ends of a word: punctuation, symbols, and marks that nobody sees."""
-    category = unicodedata.category(character)
-    return category[0] in "PSZ" or category in ("Cf", "Cc")
-
-
-def stripped(word: str) -> str:
-    """The word without the punctuation around it; the word itself where nothing else is left."""
-    start, end = 0, len(word)
-    while start < end and is_outer(word[start]):
-        start += 1
-    while end > start and is_outer(word[end - 1]):
-        end -= 1
-    return word[start:end] or word
-
-
-def normalised(word: str) -> str:
-    """NFC, case folded, straight apostrophes, without punctuation around it."""
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())
-    return stripped(folded.translate(APOSTROPHES).strip())
 
 
 def match_of(typed: str, target: str, *, known: Collection[str]) -> Match:

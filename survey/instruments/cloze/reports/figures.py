@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords, delta_log_likelihood, prepared
 from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
 from survey.contracts.reports import Findings, Layout, Picture, Table
 from survey.contracts.tables import Column
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
-from survey.instruments.cloze.analysis.reading_times import Delta, Prepared, TimedWords, delta_log_likelihood, prepared
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
 
 from .charts import ScatterPoint, scatter
@@ -257,7 +257,7 @@ def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected:
 
 
 def _deltas(times: ReadingTimes) -> Any:
-    words: Prepared = prepared(times.words, keeps_punctuation=times.keeps_punctuation)
+    words: PreparedWords = prepared(times.words, keeps_punctuation=times.keeps_punctuation)
     for name, values in [*times.models.items(), (PEOPLE, times.people)]:
         for time, column in times.times.items():
             found = delta_log_likelihood(words, column, values)

@@ -1,17 +1,16 @@
 """Norms and readings that somebody has: CSV files, checked as a whole before anything is worked out."""
 
-import csv
-import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from survey.instruments.cloze.analysis.normalising import normalised, stripped
-from survey.services.banks.importing import Problems, read_text_file
+from survey.instruments.cloze.analysis.normalising import normalised
+from survey.services.banks.csv_rows import csv_rows, nats_of, whole_of
+from survey.services.banks.importing import Problems
 
 NORMS = ("sentence", "position", "word")
 COUNTS = ("n", "k", "k_exact", "k_lenient", "distinct", "answers", "surprisal")
@@ -69,7 +68,7 @@ def read_norms(path: Path, *, lenient: bool, times: Sequence[str] = ()) -> Norms
         FileErrors: with every problem.
     """
     problems = Problems()
-    rows = list(_rows(path, NORMS, problems))
+    rows = list(csv_rows(path, NORMS, problems))
     problems.raise_if_any()
     header = list(rows[0][1]) if rows else []
     has_counts = "n" in header and any(name in header for name in ("k", "k_exact", "k_lenient"))
@@ -111,7 +110,7 @@ class _NormReader:
     def add(self, line: int, row: Mapping[str, str], further: Sequence[str]) -> None:
         before = len(self.problems)
         sentence, word = row["sentence"].strip(), row["word"].strip()
-        position = _whole(row["position"])
+        position = whole_of(row["position"])
         if not sentence:
             self._wrong(line, "sentence", "is empty: give its id or its text")
         if not word or len(word.split()) > 1:
@@ -158,7 +157,7 @@ class _NormReader:
             self.frequent.append("")
             return 0, 0, 0, value, frequency
         own = next(name for name in self.own_k if name in row)
-        n, k = _whole(row["n"]), _whole(row[own])
+        n, k = whole_of(row["n"]), whole_of(row[own])
         if n is None or n < 1:
             self._wrong(line, "n", f"{row['n'][:20]!r} is no number of answers: it must be 1 or more")
             return None
@@ -182,7 +181,7 @@ class _NormReader:
             )
         self.frequent.append("")
         if row.get("distinct", "").strip():
-            found = _whole(row["distinct"])
+            found = whole_of(row["distinct"])
             if found is None or not 1 <= found <= n:
                 self._wrong(line, "distinct", f"{row['distinct'][:20]!r} is no number of distinct answers, 1 to {n}")
                 return 0
@@ -263,9 +262,9 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
     }
     made: dict[str, ReadModel] = {}
     misaligned = False
-    for line, row in _rows(path, READINGS, problems):
-        name, sentence, position = row["model"].strip(), row["sentence"].strip(), _whole(row["position"])
-        value = _surprisal(row["surprisal"])
+    for line, row in csv_rows(path, READINGS, problems):
+        name, sentence, position = row["model"].strip(), row["sentence"].strip(), whole_of(row["position"])
+        value = nats_of(row["surprisal"])
         if not name:
             problems.add(file, line, "model", "is empty: name what read the sentence")
         if position is None:
@@ -296,7 +295,7 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
         if not math.isnan(value):
             model.surprisal[key] = value  # type: ignore[index]
         for column, into in (("surprisal_corrected", model.corrected), ("entropy", model.entropy)):
-            further = _surprisal(row.get(column, ""), signed=True)
+            further = nats_of(row.get(column, ""), signed=True)
             if further is None:
                 problems.add(file, line, column, f"{row[column][:20]!r} is no number")
             elif not math.isnan(further):
@@ -311,79 +310,12 @@ def _facts(file: str, line: int, row: Mapping[str, str], problems: Problems) -> 
     found: list[float | None] = []
     for name in ("training_mb", "vocabulary"):
         text = row.get(name, "").strip()
-        value = _surprisal(text) if text else math.nan
+        value = nats_of(text) if text else math.nan
         if value is None or value == 0:
             problems.add(file, line, name, f"{text[:20]!r} is no number above 0")
         found.append(None if value is None or math.isnan(value) else value)
     size, vocabulary = found
     return row.get("family", "").strip(), size, None if vocabulary is None else int(vocabulary)
-
-
-def read_frequencies(path: Path) -> dict[str, float]:
-    """log10 of how often words occur: a file with `word` and `log_frequency`, or `word` and `count`.
-
-    Raises:
-        FileErrors: with every problem.
-    """
-    problems = Problems()
-    found: dict[str, float] = {}
-    for line, row in _rows(path, ("word",), problems):
-        word = stripped(row["word"].strip())
-        text = row.get("log_frequency") or row.get("count") or ""
-        try:
-            value = float(text)
-            if "log_frequency" not in row:
-                value = math.log10(value)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            problems.add(str(path), line, "log_frequency, count", f"{text[:20]!r} is no number, or a count of 0")
-        found[normalised(word)] = value
-    problems.raise_if_any()
-    return found
-
-
-def _rows(path: Path, required: Sequence[str], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    file, content = str(path), read_text_file(path, problems)
-    if not content:
-        if not problems:
-            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(required)}")
-        return
-    reader = csv.DictReader(io.StringIO(content, newline=""), strict=True)
-    try:
-        header = reader.fieldnames or []
-        if missing := [name for name in required if name not in header]:
-            problems.add(file, 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(required)}")
-            return
-        if len(set(header)) < len(header):
-            problems.add(file, 1, "header", "names a column twice: keep one")
-            return
-        line = reader.line_num + 1
-        for row in reader:
-            if None in row or None in row.values():
-                problems.add(file, line, "row", f"does not have the header's {len(header)} fields: check its commas")
-            else:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as exc:
-        problems.add(file, reader.line_num, "row", f"is no CSV ({exc}): check the quotes")
-
-
-def _whole(text: str) -> int | None:
-    """A whole number from 0; None where it is none."""
-    text = text.strip().removesuffix(".0")
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
-
-
-def _surprisal(text: str, *, signed: bool = False) -> float | None:
-    """The number of a cell, infinite where it says so, NaN where it is empty, None where it is none."""
-    if text.strip().casefold() in ("", "na", "nan"):
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if signed or value >= 0 else None
 
 
 def _answers(text: str) -> dict[str, int] | None:

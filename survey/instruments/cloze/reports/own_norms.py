@@ -2,28 +2,24 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from predictors.errors import PredictorError
+from predictors.evaluation.reading_times import TimedWords
 from survey.contracts.reports import Findings, ReportFile
 from survey.exceptions import HunchError
 from survey.instruments.cloze.analysis import answers as counting
-from survey.instruments.cloze.analysis.normalising import normalised
-from survey.instruments.cloze.analysis.reading_times import TimedWords
 from survey.instruments.cloze.estimands import position_part
+from survey.services.banks.frequencies import log_frequencies
 from survey.services.base.seeds import generator
 
 from . import figures
-from .files import NormsFile, ReadModel, read_frequencies, read_norms, read_readings
+from .files import NormsFile, ReadModel, read_norms, read_readings
 
 SEED = 0
-NGRAM = "ngram:"
 
 
 @dataclass(frozen=True)
@@ -225,7 +221,7 @@ def _times(
         return None
     frequency = norms.log_frequency
     if settings.frequencies:
-        frequency = _frequencies(settings.frequencies, norms.word)
+        frequency = log_frequencies(settings.frequencies, norms.word)
     if not np.isfinite(frequency).any():
         raise HunchError(
             "log_frequency: reading times need the frequency of each word. Add the column log_frequency, or give "
@@ -245,21 +241,3 @@ def _times(
         models={model.name: np.array([model.surprisal.get(key, math.nan) for key in keys]) for model in read},
         keeps_punctuation=settings.keeps_punctuation,
     )
-
-
-def _frequencies(given: str, words: Sequence[str]) -> np.ndarray:
-    wanted = [normalised(word) for word in words]
-    if not given.startswith(NGRAM):
-        known = read_frequencies(Path(given))
-        return np.array([known.get(word, math.nan) for word in wanted], dtype=np.float64)
-    from survey.services.banks import ngrams
-
-    try:
-        model: Any = ngrams.load(given.removeprefix(NGRAM))
-    except PredictorError as exc:
-        raise HunchError(f"--frequencies: {exc}") from exc
-    # The unigram of the model, pooled over the ways in which a word is written.
-    shares: Counter[str] = Counter()
-    for word, share in model.unigram().items():
-        shares[normalised(word)] += share
-    return np.array([math.log10(shares[word]) if shares[word] else math.nan for word in wanted], dtype=np.float64)

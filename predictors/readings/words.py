@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from predictors.errors import PredictorError
 from predictors.readings.reading import TextReading
-
-from .normalising import is_outer
+from predictors.word_forms import is_outer
 
 VERSION = "1"  # Goes up when the same reading would give other values.
 LIKELIEST = 5

@@ -1,0 +1,79 @@
+"""Whether the intervals of next-token studies cover: simulated studies with a known truth, uniform and adaptive.
+
+    python -m benchmarks.next_token_laws --studies 2000
+
+Simulated people guess tokens with chances that depend on passage, position and person
+(`survey.instruments.next_token.analysis.simulation`). What a study aims at is worked out on 16,000 passages. Seeds
+follow from the figure's name. A row fails where the share of intervals that hold the truth lies outside 93 to 97 %, or
+a bias exceeds a tenth of the intervals' width.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+
+from bandit.designs import Design, EpsilonGreedy, Softmax
+from survey.instruments.next_token.analysis.simulation import GuessFigures, GuessPlan, GuessWorld, study, truth
+from survey.services.base.seeds import generator
+
+WORLD = GuessWorld()
+SEED = 20261124
+GREEDY: Design = EpsilonGreedy(epsilon=0.4, top_fraction=0.3)
+CASES = {
+    "uniform": GuessPlan(),
+    "gap, epsilon-greedy": GuessPlan(design=GREEDY, priority="gap"),
+    "uncertainty, softmax": GuessPlan(design=Softmax(temperature=0.1, floor=0.3), priority="uncertainty"),
+}
+LOW, HIGH = 0.93, 0.97
+
+
+def one(plan: GuessPlan, name: str, number: int) -> list[tuple[float, float, float]]:
+    """Of one study the value and the ends of each figure."""
+    found = study(WORLD, plan, rng=generator(SEED, name, number))
+    return [
+        (one.value, np.nan if one.low is None else one.low, np.nan if one.high is None else one.high) for one in found
+    ]
+
+
+def rows(cases: Sequence[str], *, studies: int, jobs: int) -> list[tuple[str, str, float, float, float, float]]:
+    """(case, figure, truth, bias, cover, width) of each printed figure."""
+    printed = []
+    for name in cases:
+        plan = CASES[name]
+        targets = truth(WORLD, plan, rng=generator(SEED, name, "truth"))
+        work = partial(one, plan, name)
+        with ProcessPoolExecutor(jobs) as pool:
+            made = np.array(list(pool.map(work, range(studies), chunksize=10)))
+        for place, (figure, target) in enumerate(zip(GuessFigures._fields, targets, strict=True)):
+            value, low, high = made[:, place].T
+            cover = float(((low <= target) & (target <= high)).mean())
+            printed.append((name, figure, target, float(value.mean() - target), cover, float((high - low).mean())))
+    return printed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--case", action="append", choices=list(CASES), help="all without it")
+    given = parser.parse_args()
+    print(f"{'case':24} {'figure':12} {'truth':>8} {'bias':>8} {'cover':>6} {'width':>7}")
+    failed = False
+    for case, figure, target, bias, cover, width in rows(
+        given.case or list(CASES), studies=given.studies, jobs=given.jobs
+    ):
+        wrong = not LOW <= cover <= HIGH or abs(bias) > 0.1 * width
+        failed |= wrong
+        mark = "  <- outside" if wrong else ""
+        print(f"{case:24} {figure:12} {target:8.4f} {bias:+8.4f} {cover:6.3f} {width:7.3f}{mark}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

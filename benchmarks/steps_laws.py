@@ -1,0 +1,109 @@
+"""Whether the report on evidence in steps can be trusted: cover of its intervals, size, and how it tells people apart.
+
+    python -m benchmarks.steps_laws --studies 2000
+
+Simulated people put evidence together in a known way (`survey.instruments.belief_update.analysis.step_simulation`).
+What a study aims at is worked out on 4,000 items with 40 answers each: the figure that it would print with very many
+items and people, rounding and clipping included. Seeds follow from the case. A row fails where the share of intervals
+that hold the truth lies outside 93 to 97 %, or a bias exceeds a fifth of the intervals' width. For people who follow
+Bayes' rule, `excludes 1` of the slope is the size of the test; for others it is its power. The last line of a case says
+how often each way was said to fit best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from survey.instruments.belief_update.analysis.composing import NAMES
+from survey.instruments.belief_update.analysis.composition import (
+    StepAnswers,
+    StepFigure,
+    best_of,
+    compose,
+    fits,
+    order_effect,
+    scale_of_adding,
+)
+from survey.instruments.belief_update.analysis.step_simulation import StepPlan, study
+from survey.services.base.seeds import generator
+
+SEED = 20261124
+COARSE = StepPlan(noise=0.4, step=5, spread=0.5)
+CASES = {
+    **{name: StepPlan(kind=name) for name in NAMES},
+    **{f"{name}, in fives, noisy": replace(COARSE, kind=name) for name in NAMES},
+    "bayes, three steps": StepPlan(steps=3, people=240),
+    "averaging, three steps": StepPlan(kind="averaging", steps=3, people=240),
+    "bayes, half the people": StepPlan(people=60, items=30),
+    "bayes, few answers an item": StepPlan(people=120, items=100),
+}
+LOW, HIGH = 0.93, 0.97
+LARGE = {"items": 4000, "people": 16_000}
+
+
+def figures(answers: StepAnswers) -> dict[str, StepFigure]:
+    found = compose(answers)
+    if found is None:
+        raise ValueError("the plan is too small")
+    weights = {f"weight of step {step}": one for step, one in enumerate(found.weights, 1)}
+    return {"slope": found.slope, **weights, "last less first": found.recency, "order effect": order_effect(answers)}
+
+
+def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float, float]], float, str]:
+    """Of one study the figures with their ends, the slope without parting the people, and the way that fits best."""
+    rng = generator(SEED, name, number)
+    answers = study(plan, rng=rng)
+    logits, in_points = compose(answers), compose(answers, in_points=True)
+    if logits is None or in_points is None:
+        raise ValueError("the plan is too small")
+    best = best_of(fits(logits, in_points), scale_of_adding(answers, rng=rng))
+    values = [(each.value or 0.0, each.low or 0.0, each.high or 0.0) for each in figures(answers).values()]
+    return values, logits.naive or 0.0, best
+
+
+def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
+    """Print every case; whether a row failed."""
+    failed = False
+    for name in cases:
+        plan = CASES[name]
+        truth = figures(study(replace(plan, **LARGE), rng=generator(SEED, name, "truth")))
+        with ProcessPoolExecutor(jobs) as pool:
+            made = list(pool.map(partial(one, plan, name), range(studies), chunksize=20))
+        values = np.array([found for found, _naive, _best in made])
+        for place, (figure, target) in enumerate(truth.items()):
+            value, low, high = values[:, place].T
+            aim = target.value or 0.0
+            cover = float(((low <= aim) & (aim <= high)).mean())
+            bias, width = float(value.mean() - aim), float((high - low).mean())
+            wrong = not LOW <= cover <= HIGH or abs(bias) > 0.2 * width
+            failed |= wrong
+            beside = f"{float(((low > 1) | (high < 1)).mean()):10.3f}" if figure == "slope" else " " * 10
+            mark = "  <- outside" if wrong else ""
+            print(f"{name:28} {figure:18} {aim:7.3f} {bias:+8.4f} {cover:6.3f} {width:7.3f} {beside}{mark}")
+        naive = np.mean([found for _values, found, _best in made])
+        told = Counter(best for _values, _naive, best in made)
+        shares = ", ".join(f"{way} {count / studies:.3f}" for way, count in told.most_common())
+        print(f"{name:28} best: {shares}; slope without parting the people {naive:.3f}", flush=True)
+    return failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--case", action="append", choices=list(CASES), help="all without it")
+    given = parser.parse_args()
+    print(f"{'case':28} {'figure':18} {'truth':>7} {'bias':>8} {'cover':>6} {'width':>7} {'excludes 1':>10}")
+    sys.exit(rows(given.case or list(CASES), studies=given.studies, jobs=given.jobs))
+
+
+if __name__ == "__main__":
+    main()

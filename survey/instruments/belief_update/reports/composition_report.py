@@ -1,0 +1,258 @@
+"""The report `composition`: whether beliefs after several evidence questions add up as Bayes' rule has it."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from survey.contracts import instruments
+from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
+from survey.contracts.tables import Column
+from survey.exceptions import StateRefused
+from survey.models import Study
+from survey.services.results.forest_chart import ForestRow, forest
+from survey.services.results.reports import CONDITION
+
+from ..analysis.composing import TITLES, WAYS
+from ..analysis.composition import Composition, StepFigure
+from ..export_steps import order_is_hidden
+from .composition import ComposedStudy, composed
+
+FIGURES = (
+    Column("clip", "number", "Beliefs nearer than so many points to 0 or 100 count as that; empty: it needs no clip."),
+    Column("figure", "text", "Which figure it is."),
+    Column("scale", "text", "log-odds or points: in what changes are counted."),
+    Column("value", "number", "The figure; empty where it is not defined."),
+    Column("low", "number", "The lower end of its 95 % interval."),
+    Column("high", "number", "The upper end."),
+)
+WAY_COLUMNS = (
+    Column("way", "text", "How people may put evidence together."),
+    Column("says", "text", "What that means."),
+    Column("scale", "text", "log-odds or points: the scale on which it has its weights."),
+    Column(
+        "distance", "number", "Wald statistic: how far the weights that were found lie from its weights; 0 is none."
+    ),
+    Column("penalty", "number", "What is added for a parameter that was estimated."),
+    Column("parameter", "number", "How much a change keeps for each step; empty where the way has no parameter."),
+    Column("explained", "number", "The share of the systematic change that it foresees; 1 is all of it."),
+    Column("best", "0 or 1", "1: it fits best."),
+)
+METHOD = (
+    "What an evidence question changes alone is known from the people who saw it first. Their noise is kept apart: a "
+    "sequence is set against the single changes of other people, and these against those of others again. Intervals "
+    "take respondents and items as clusters."
+)
+
+
+class CompositionReport(Report):
+    """Slope and weights in log-odds, order effects, ways to put evidence together beside each other."""
+
+    arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
+
+    def obstacle(self, study: Study) -> str:
+        if instruments.of_study(study).options.evidence_questions == 1:
+            return (
+                f"{study.slug}: its items have one evidence question; set evidence_questions to 2 or 3 in a new study"
+            )
+        if order_is_hidden(study):
+            return f"{study.slug}: is blind, and the order of the evidence is a condition; unblind it first"
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        if problem := self.obstacle(study):
+            raise StateRefused(problem)
+        found = composed(study, given["condition"])
+        main = found.main
+        return Findings(
+            title=f"How evidence adds up: {study.title}",
+            lines=_lines(found),
+            tables=[_figures(found), _ways(found)],
+            pictures=[
+                Picture(
+                    name="composition",
+                    title="What each step counts for",
+                    text=_weights_in_words(main),
+                    draw=partial(_draw, found),
+                )
+            ],
+            notes=_notes(found),
+            data=_data(found),
+        )
+
+
+def _lines(found: ComposedStudy) -> list[str]:
+    main, answers = found.main, found.answers
+    none, all_ = found.ends
+    says = next(way.says for way in WAYS if way.name == found.best)
+    additive = "holds 1, as for people who follow Bayes’ rule" if main.slope.holds(1) else "does not hold 1"
+    return [
+        f"{main.answers:,} answers of {main.people:,} people to {main.items:,} items with {answers.steps} evidence "
+        "questions.",
+        f"The whole change is {_with_interval(main.slope)} times the sum of the single changes, in log-odds; the "
+        f"interval {additive}.",
+        f"What fits best: {TITLES[found.best]} ({says}).",
+        f"{_percent(none)} of all stated beliefs are 0, and {_percent(all_)} are 100.",
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _with_interval(figure: StepFigure) -> str:
+    if figure.value is None:
+        return "not defined"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.2f}"
+    return f"{figure.value:.2f} ({figure.low:.2f} to {figure.high:.2f})"
+
+
+def _rows(found: ComposedStudy) -> list[tuple[float | None, str, str, StepFigure]]:
+    rows: list[tuple[float | None, str, str, StepFigure]] = []
+    for one in found.by_clip:
+        rows.append((one.clip, "slope on the sum of single changes", "log-odds", one.slope))
+        rows += [(one.clip, f"weight of step {step}", "log-odds", weight) for step, weight in enumerate(one.weights, 1)]
+        rows.append((one.clip, "weight of the last step less the first", "log-odds", one.recency))
+    clip = found.main.clip
+    first, second = found.halves
+    points = found.in_points
+    return [
+        *rows,
+        (clip, "slope, single changes of the first half of the people", "log-odds", StepFigure(first)),
+        (clip, "slope, single changes of the second half", "log-odds", StepFigure(second)),
+        (clip, "slope without parting the people", "log-odds", StepFigure(found.main.naive)),
+        (None, "slope on the sum of single changes", "points", points.slope),
+        *((None, f"weight of step {step}", "points", weight) for step, weight in enumerate(points.weights, 1)),
+        (clip, "order effect: a correct answer last less an incorrect one last", "log-odds", found.order[0]),
+        (None, "order effect: a correct answer last less an incorrect one last", "points", found.order[1]),
+        (clip, "scale on which full changes add: 1 log-odds, 0 points", "both", found.shape),
+        (None, "share of 0", "share", StepFigure(found.ends[0])),
+        (None, "share of 100", "share", StepFigure(found.ends[1])),
+    ]
+
+
+def _figures(found: ComposedStudy) -> Table:
+    rows = _rows(found)
+    shown = [
+        [name, "" if clip is None else f"{clip:g}", scale, _with_interval(figure)] for clip, name, scale, figure in rows
+    ]
+    return Table(
+        "composition",
+        "Figures",
+        FIGURES,
+        [[clip, name, scale, figure.value, figure.low, figure.high] for clip, name, scale, figure in rows],
+        note="The slope without parting the people is too small where single changes are noisy.",
+        layouts=[Layout(["figure", "clip", "scale", "value, 95 %"], shown)],
+    )
+
+
+def _ways(found: ComposedStudy) -> Table:
+    says = {way.name: way.says for way in WAYS}
+    rows = [
+        [
+            TITLES[one.name],
+            says[one.name],
+            "points" if one.name == "additive" else "log-odds",
+            one.distance,
+            one.penalty,
+            one.kept,
+            one.explained,
+            int(one.name == found.best),
+        ]
+        for one in found.fits
+    ]
+    shown = [
+        [
+            TITLES[one.name],
+            says[one.name],
+            f"{one.distance:.1f}",
+            "" if one.kept is None else f"{one.kept:.2f}",
+            "" if one.explained is None else f"{one.explained:.2f}",
+            "fits best" if one.name == found.best else "",
+        ]
+        for one in found.fits
+    ]
+    return Table(
+        "composition_ways",
+        "Ways to put evidence together",
+        WAY_COLUMNS,
+        rows,
+        note=(
+            "The smallest distance, with the penalty for a parameter, fits best; between Bayes and adding points the "
+            "scale on which changes add decides as well. Another way than these five may be the true one."
+        ),
+        layouts=[Layout(["way", "what it says", "distance", "parameter", "explained", ""], shown)],
+    )
+
+
+def _weights_in_words(main: Composition) -> str:
+    each = ", ".join(f"step {step}: {_with_interval(one)}" for step, one in enumerate(main.weights, 1))
+    return (
+        f"The weight of the single change of each step in the whole change, in log-odds: {each}. Bayes’ rule: 1 each."
+    )
+
+
+def _draw(found: ComposedStudy, path: Path) -> None:
+    rows = [
+        ForestRow("slope on the sum", [one.slope for one in found.by_clip]),
+        *(
+            ForestRow(f"weight of step {step + 1}", [one.weights[step] for one in found.by_clip])
+            for step in range(found.answers.steps)
+        ),
+        ForestRow("last step less first", [one.recency for one in found.by_clip]),
+    ]
+    path.write_text(
+        forest(
+            name="composition",
+            title="What each step counts for",
+            axis="weight in log-odds, with 95 % interval",
+            series=[f"clip {one.clip:g} %" for one in found.by_clip],
+            rows=rows,
+            mark_at=1.0,
+            limits=(0.0, 1.0),
+        ),
+        encoding="utf-8",
+    )
+
+
+def _notes(found: ComposedStudy) -> list[str]:
+    notes = [METHOD]
+    if found.left_out:
+        notes.append(
+            f"{found.left_out:,} items are left out: not every evidence question came first for two people or more."
+        )
+    if found.ends[0] + found.ends[1] > 0.05:
+        notes.append(
+            "Many beliefs are 0 or 100, which have no log-odds: compare the figures of the three clips before you "
+            "trust one."
+        )
+    return notes
+
+
+def _data(found: ComposedStudy) -> Mapping[str, Any]:
+    main = found.main
+    return {
+        "answers": main.answers,
+        "people": main.people,
+        "items": main.items,
+        "items_left_out": found.left_out,
+        "steps": found.answers.steps,
+        "best": found.best,
+        "share_of_0": found.ends[0],
+        "share_of_100": found.ends[1],
+        "figures": [
+            {"clip": clip, "figure": name, "scale": scale, "value": one.value, "low": one.low, "high": one.high}
+            for clip, name, scale, one in _rows(found)
+        ],
+        "ways": [
+            {
+                "way": one.name,
+                "distance": one.distance,
+                "penalty": one.penalty,
+                "parameter": one.kept,
+                "explained": one.explained,
+            }
+            for one in found.fits
+        ],
+    }

@@ -1,0 +1,299 @@
+"""How often people, and models on the very same positions, guess the next token. Numpy alone.
+
+A guess counts with the weight of its run: 1 / the chance with which the run was drawn. A share is a ratio of two sums
+over guesses, and its error is clustered by person and by passage at once.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survey.services.results.expectations.errors import UNDEFINED, Bounded, freedom, interval, two_way_variance
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAST_OF_PERSON = 50  # guesses that a line of the table by person needs
+LEAST_OF_ENSEMBLE = 5  # people who guessed a position, where their most frequent guess is taken
+KINDS = ("begins a word", "goes on", "digit", "punctuation", "space")
+DECILES = 10
+NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 10**9))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelGuesses:
+    """One model at each of n guesses: whether its likeliest token was the true one (0 or 1), and the surprisal of the
+    true token in nats; NaN where that is not known."""
+
+    name: str
+    right: Floats
+    surprisal: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class GuessTable:
+    """n guesses that were asked for.
+
+    person, passage: codes (n,); people, passages: their names. position: of the token in its passage, from 0. place: in
+    the run, from 1; 0 where that is not known. number: the person's guesses so far with this one. guess, truth: texts.
+    given: tokens that nobody can type, which were shown without being asked for.
+    """
+
+    person: Ints
+    passage: Ints
+    people: Sequence[str]
+    passages: Sequence[str]
+    position: Ints
+    place: Ints
+    number: Ints
+    right: Floats
+    weight: Floats
+    guess: Sequence[str]
+    truth: Sequence[str]
+    given: int = 0
+    models: Sequence[ModelGuesses] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+
+@dataclass(frozen=True)
+class RightShare:
+    """The share of guesses that are right, of n: `right` of them, without weights."""
+
+    n: int
+    right: int
+    figure: Bounded
+
+
+def kind_of(token: str, *, first: bool) -> str:
+    """What a token is: the beginning of a word (after a space or at the beginning of the text), its continuation, a
+    digit, punctuation or a space."""
+    inner = token.strip()
+    if not inner:
+        return "space"
+    if inner[0].isdigit():
+        return "digit"
+    if not any(one.isalnum() for one in inner):
+        return "punctuation"
+    return "begins a word" if first or token[0].isspace() else "goes on"
+
+
+def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = None, *, scale: str = "share") -> Bounded:
+    """The weighted mean of a value a guess, over the guesses for which it is known, with its 95 % interval.
+
+    Args:
+        values: (n,), NaN where it is not known.
+        rows: only these guesses.
+        scale: "share" has an interval between 0 and 1, worked out on the scale of log-odds; "difference" lies between
+            -1 and 1; "number" has no bounds.
+
+    Source: the influence of an answer on a ratio, w (y - m) / sum of w; two-way clustering as in
+    `survey.services.results.expectations.errors`.
+    """
+    kept = np.isfinite(values) if rows is None else np.isfinite(values) & rows
+    if not kept.any():
+        return UNDEFINED
+    weight, value = table.weight[kept], values[kept]
+    person, passage = _codes(table.person[kept]), _codes(table.passage[kept])
+    total = weight.sum()
+    found = float((weight * value).sum() / total)
+    added = weight * (value - found) / total
+    variance, degrees = two_way_variance(added, person, passage), freedom(weight / total, person, passage)
+    if scale != "share":
+        return interval(found, variance, degrees, within=(-1.0, 1.0) if scale == "difference" else None)
+    if not 0 < found < 1:
+        return Bounded(found)
+    # On the scale of log-odds the ends stay inside 0 and 1, and a share near an end has a longer side.
+    slope = 1 / (found * (1 - found))
+    ends = interval(math.log(found / (1 - found)), variance * slope**2, degrees)
+    if ends.low is None or ends.high is None:
+        return Bounded(found)
+    return Bounded(found, 1 / (1 + math.exp(-ends.low)), 1 / (1 + math.exp(-ends.high)), math.sqrt(variance))
+
+
+def share(table: GuessTable, rows: NDArray[np.bool_] | None = None) -> RightShare:
+    """People's top-1 accuracy: right guesses over guesses."""
+    kept = np.ones(len(table), dtype=bool) if rows is None else rows
+    return RightShare(int(kept.sum()), int(table.right[kept].sum()), mean(table.right, table, rows))
+
+
+def perplexity(model: ModelGuesses, table: GuessTable) -> Bounded:
+    """exp of the mean surprisal at the positions that were asked for, its interval worked out on the scale of nats.
+    Infinite where the model gave a true token no chance."""
+    if np.isposinf(model.surprisal).any():
+        return Bounded(math.inf)
+    nats = mean(model.surprisal, table, scale="number")
+    if not nats.is_defined:
+        return UNDEFINED
+    low, high = (None if end is None else math.exp(end) for end in (nats.low, nats.high))
+    return Bounded(math.exp(nats.value), low, high)
+
+
+def most_bits(right: float, characters: int) -> float:
+    """The most that the uncertainty of the next character can be, in bits, of who guesses this share rightly among so
+    many characters: h(p) + (1 - p) log2(K - 1).
+
+    Source: Fano's inequality (Cover and Thomas, "Elements of information theory", theorem 2.10.1).
+    """
+    wrong = 1 - right
+    spread = -sum(one * math.log2(one) for one in (right, wrong) if one > 0)
+    return spread + wrong * math.log2(max(characters - 1, 1))
+
+
+def divisions(table: GuessTable) -> dict[str, list[str]]:
+    """The part that each guess is in, by the division's name; parts in the order in which they are listed first."""
+    found = {"token": [kind_of(one, first=at == 0) for one, at in zip(table.truth, table.position, strict=True)]}
+    if (table.place > 0).any():
+        found["place in the run"] = [_fives(int(one)) for one in table.place]
+    found["guess of the person"] = [_numbered(int(one)) for one in table.number]
+    known = next((model for model in table.models if np.isfinite(model.surprisal).any()), None)
+    if known is not None:
+        found[f"surprisal of {known.name}, in tenths"] = _deciles(known.surprisal)
+    return found
+
+
+def _fives(place: int) -> str:
+    first = 5 * ((place - 1) // 5) + 1
+    return f"{first} to {first + 4}"
+
+
+def _numbered(number: int) -> str:
+    first, last = next(pair for pair in NUMBERS if number <= pair[1])
+    return f"{first} to {last}" if last < 10**9 else f"{first} and more"
+
+
+def _deciles(values: Floats) -> list[str]:
+    """The tenth of the guesses that each is in, by rising surprisal; equal values are in the same one."""
+    order = np.searchsorted(np.sort(values[~np.isnan(values)]), values, side="left")
+    known = max(1, int((~np.isnan(values)).sum()))
+    tenth = np.minimum(order * DECILES // known, DECILES - 1) + 1
+    return [f"{one} of {DECILES}" if not math.isnan(value) else "" for one, value in zip(tenth, values, strict=True)]
+
+
+def order_of(part: str) -> tuple[float, str]:
+    """By which parts of a division are listed."""
+    head = part.partition(" ")[0]
+    if head.isdigit():
+        return int(head), part
+    return (KINDS.index(part) if part in KINDS else len(KINDS)), part
+
+
+def by_person(table: GuessTable, *, least: int = LEAST_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:
+    """Name, guesses, right ones, and each model's share on the same positions, of people with enough guesses; whoever
+    was right most often comes first."""
+    found = []
+    for code, name in enumerate(table.people):
+        own = table.person == code
+        if own.sum() < least:
+            continue
+        shares = []
+        for model in table.models:
+            known = own & np.isfinite(model.right)
+            shares.append(float(model.right[known].mean()) if known.any() else None)
+        found.append((name, int(own.sum()), int(table.right[own].sum()), shares))
+    return sorted(found, key=lambda one: (-one[2] / one[1], one[0]))
+
+
+@dataclass(frozen=True)
+class EnsembleFigures:
+    """Over positions that several people guessed: how often their most frequent guess is the true token (of tied ones
+    each counts in part), how often one of them is, and the models."""
+
+    positions: int
+    ensemble: Bounded
+    person: Bounded
+    difference: Bounded
+    models: Sequence[Bounded]
+
+
+def ensemble(table: GuessTable, *, least: int = LEAST_OF_ENSEMBLE) -> EnsembleFigures | None:
+    """None where no position has `least` people. Intervals are by passage and by person."""
+    rows_of: dict[tuple[int, int], list[int]] = {}
+    for row, key in enumerate(zip(table.passage.tolist(), table.position.tolist(), strict=True)):
+        rows_of.setdefault(key, []).append(row)
+    kept = [rows for rows in rows_of.values() if len({int(table.person[row]) for row in rows}) >= least]
+    if not kept:
+        return None
+    most, single = np.empty(len(kept)), np.empty(len(kept))
+    of_most, of_single = [], []
+    for place, rows in enumerate(kept):
+        counts = Counter(table.guess[row] for row in rows)
+        hits = {table.guess[row] for row in rows if table.right[row]}
+        n = len(rows)
+        most[place], single[place] = _credit(counts, hits), float(table.right[rows].mean())
+        # What each guess adds: the difference without it, times (n - 1) / n, which for a mean is its influence.
+        without = {guess: (most[place] - _credit(counts - Counter([guess]), hits)) * (n - 1) / n for guess in counts}
+        of_most += [without[table.guess[row]] for row in rows]
+        of_single += [(float(table.right[row]) - single[place]) / n for row in rows]
+    first = np.array([rows[0] for rows in kept])
+    weight = np.array([float(table.weight[rows].mean()) for rows in kept])
+    people = _Crowd(
+        table.passage[first],
+        weight,
+        np.repeat(np.arange(len(kept)), [len(rows) for rows in kept]),
+        _codes(table.person[[row for rows in kept for row in rows]]),
+    )
+    by_most, by_single = np.array(of_most), np.array(of_single)
+    return EnsembleFigures(
+        len(kept),
+        people.figure(most, by_most),
+        people.figure(single, by_single),
+        people.figure(most - single, by_most - by_single, difference=True),
+        [people.figure(model.right[first], None) for model in table.models],
+    )
+
+
+def _credit(counts: Counter[str], hits: set[str]) -> float:
+    """Whether the most frequent guess is right; of equally frequent ones each counts in part."""
+    highest = max(counts.values())
+    tied = [guess for guess, count in counts.items() if count == highest]
+    return sum(guess in hits for guess in tied) / len(tied)
+
+
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """N positions with their passages and weights, and n guesses at them: the position and the person of each."""
+
+    passage: Ints
+    weight: Floats
+    position: Ints
+    person: Ints
+
+    def figure(self, values: Floats, added: Floats | None, *, difference: bool = False) -> Bounded:
+        """The weighted mean of a value a position (N,), with its interval by passage, and by person where `added` says
+        what each guess adds to its position's value (n,)."""
+        known = np.isfinite(values)
+        if not known.any():
+            return UNDEFINED
+        value, share, passage = values[known], self.weight[known] / self.weight[known].sum(), self.passage[known]
+        found = float(share @ value)
+        codes = _codes(passage)
+        variance = two_way_variance(share * (value - found), codes, codes)
+        if added is not None:
+            # What people share over passages is added; what they add within one is in the passage's part already.
+            own = added * (self.weight / self.weight.sum())[self.position]
+            both = _codes(self.person * (int(self.passage.max()) + 1) + self.passage[self.position])
+            by_person = two_way_variance(own, self.person, self.person) - two_way_variance(own, both, both)
+            variance += max(by_person, 0.0)
+        ends = (-1.0, 1.0) if difference else (0.0, 1.0)
+        return interval(found, variance, freedom(share, codes, codes), within=ends)
+
+
+def _codes(values: Ints) -> Ints:
+    """The same groups, numbered from 0 without gaps."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def numbers_of(person: Ints) -> Ints:
+    """The how manieth guess of its person each row is, in the order of the rows, from 1."""
+    seen: Counter[int] = Counter()
+    found = np.empty(len(person), dtype=np.int64)
+    for row, code in enumerate(person.tolist()):
+        seen[code] += 1
+        found[row] = seen[code]
+    return found

@@ -1,0 +1,58 @@
+"""What `hunch demo --instrument next_token` runs: its bank, its tokenizer and models, and what it must find."""
+
+import numpy as np
+
+from predictors.readings import Source
+from survey.contracts.instruments import DemonstrationVerdict
+from survey.models import Bank, NgramModel, Study
+from survey.services.answers.counting import study_answers
+from survey.services.banks import ngrams, passages, text_files
+from survey.services.banks.importing import load_starter_bank
+
+from .people import chance_of
+from .screens import guesses_of
+
+# The correlation of what was found with what the simulated people were made of: at least, and at most under the null.
+LEAST, NULL = 0.5, 0.3
+MODELS = (("next-token-unigram", 1), ("next-token-trigram", 3))
+
+
+def load_bank() -> Bank:
+    """The passages that come with Hunch, a tokenizer and two n-gram models of other texts, and what these expect; made
+    unless they are stored."""
+    bank = passages.load_starter_passages()
+    other = text_files.texts_of_bank(load_starter_bank())
+    questions = list(bank.questions.filter(flag="").order_by("position"))
+    passages.load_starter_tokenizer([*passages.texts_of(questions), *other])
+    cut_by = passages.open_tokenizer(passages.STARTER_TOKENIZER)
+    for name, order in MODELS:
+        if not NgramModel.objects.filter(name=name).exists():
+            ngrams.train(other, name=name, order=order, unit="token", smoothing="kneser_ney", cut_by=cut_by)  # type: ignore[arg-type]
+    models = [Source("ngram", name, name.rpartition("-")[2]) for name, _order in MODELS]
+    passages.prepare(questions, tokenizer=passages.STARTER_TOKENIZER, models=models)
+    return bank
+
+
+def verdict(study: Study, null: bool) -> DemonstrationVerdict:
+    """Whether people's share right by position goes with the chances by which the simulated people guessed."""
+    found: dict[tuple[int, int], list[bool]] = {}
+    truth: dict[tuple[int, int], float] = {}
+    for answer in study_answers(study):
+        run = answer.slot.item.token_run
+        for guess in guesses_of(answer):
+            token = run.run_tokens[guess.place]
+            key = (run.question_id, guess.position)
+            found.setdefault(key, []).append(guess.right)
+            truth[key] = chance_of(run.question.plain[: token.start], run.text_of(token))
+    kept = [key for key, right in found.items() if len(right) >= 3]
+    shares = [float(np.mean(found[key])) for key in kept]
+    r = float(np.corrcoef(shares, [truth[key] for key in kept])[0, 1]) if len(kept) > 2 else 0.0
+    guesses = sum(len(right) for right in found.values())
+    share = sum(sum(right) for right in found.values()) / guesses if guesses else 0.0
+    passed = abs(r) <= NULL if null else r >= LEAST
+    wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
+    sentence = (
+        f"{100 * share:.1f} % of {guesses:,} guesses are right; the share right at {len(kept)} positions goes with "
+        f"what simulated people were made of: r = {r:.2f}, where {wanted}"
+    )
+    return DemonstrationVerdict(passed, sentence, {"r": r, "positions": len(kept), "guesses": guesses, "share": share})

@@ -1,0 +1,330 @@
+"""The next-token task as the core sees it."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+
+from survey.contracts.expectations import Expecting
+from survey.contracts.instruments import (
+    CONTRACT,
+    Demonstration,
+    ListedInstrument,
+    Place,
+    Practice,
+    Priority,
+    Signals,
+)
+from survey.contracts.reports import ReportEntry
+from survey.contracts.screens import Points, Screen
+from survey.contracts.tables import ExtraFile
+from survey.exceptions import StateRefused
+from survey.models import Assignment, Item, Question, Response, TokenizerRecord
+from survey.services.banks import passages
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.banks.readings import text_hash
+from survey.services.base.compiled import insert
+from survey.study_file import Note
+
+from . import expecting, export, people, practice, priorities, screens
+from .estimands import NextTokenEstimates
+from .models import TokenGuess, TokenRun
+from .options import NextTokenOptions
+
+ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
+# What no page of a person shows.
+ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+MORE_THAN_RUN = 8  # tokens that a passage needs beside a run
+NAMED = 5  # passages that a problem names
+
+
+class NextTokenSignals(Signals):
+    """Guesses: who always types the same one may not be reading."""
+
+    def stated_values(self, sittings: Any) -> Iterable[tuple[int, str, str]]:
+        guesses = TokenGuess.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        for sitting, text in guesses.values_list("response__assignment__sitting", "text").iterator():
+            yield sitting, "token", text
+
+
+class NextToken(ListedInstrument):
+    """A passage and a run of its tokens: each is guessed from all before it, and then shown."""
+
+    name = "next_token"
+    title = "Next token"
+    contract = CONTRACT
+    options_model = NextTokenOptions
+    columns = export.COLUMNS
+    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
+    signals = NextTokenSignals()
+    estimates = NextTokenEstimates()
+    demonstration = Demonstration(
+        "example-next-token.toml",
+        "survey.instruments.next_token.demonstration.load_bank",
+        "survey.instruments.next_token.demonstration.verdict",
+        bank=passages.STARTER_PASSAGES,
+    )
+
+    @property
+    def practice(self) -> Practice:
+        if self._study is None:
+            return practice.NextTokenPractice(None, reveal=True)
+        return practice.NextTokenPractice(self.source, reveal=self.options.reveal)
+
+    @property
+    def priority(self) -> Priority | None:
+        if self._study is None or self.options.priority == "none":
+            return None
+        return priorities.NextTokenPriority(self)
+
+    @cached_property
+    def expectations(self) -> Expecting:
+        return expecting.NextTokenExpecting(self)
+
+    def reports(self) -> Sequence[ReportEntry]:
+        return (
+            ReportEntry(
+                "next_token",
+                "Next tokens",
+                "How often people guess the next token, and language models at the very same positions.",
+                "survey.instruments.next_token.reports.study_report.NextTokenReport",
+            ),
+        )
+
+    # Passages and their tokens
+
+    @property
+    def source(self) -> str:
+        """Where the study's tokenizer is from."""
+        return passages.CHARACTERS if self.options.unit == "character" else self.options.tokenizer.strip()
+
+    @cached_property
+    def tokenizer(self) -> TokenizerRecord:
+        """
+        Raises:
+            StateRefused: nothing was cut by it yet.
+        """
+        return passages.registered(self.source)
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        return {}
+
+    def token_counts(self, questions: Sequence[Question]) -> list[int]:
+        """Tokens of each passage; 0 where it was not cut yet."""
+        hashes = [text_hash(question.plain) for question in questions]
+        unknown = [one for one, sha256 in zip(questions, hashes, strict=True) if sha256 not in self._counts]
+        if unknown:
+            self._counts.update(passages.token_counts(self.tokenizer, passages.texts_of(unknown)))
+        return [self._counts.get(sha256, 0) for sha256 in hashes]
+
+    # The study file
+
+    def problems(self) -> Iterable[tuple[Place, str]]:
+        config, options = self.study.config, self.options
+        at: Place = ("instrument", "options", "tokenizer")
+        names = [model.name for model in config.models]
+        if options.unit == "character" and options.tokenizer:
+            yield at, 'unit = "character" cuts passages into characters: remove it'
+        elif options.unit == "token" and not options.tokenizer.strip():
+            yield at, f"is missing: name what cuts the passages, {passages.SOURCES}"
+        else:
+            yield from self._problems_of_passages(at)
+        place: Place = ("instrument", "options", "priority_model")
+        if options.priority_model and options.priority_model not in names:
+            yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
+        if options.priority == "gap" and not names:
+            yield ("instrument", "options", "priority"), '"gap" is the distance to a model: name one in [[models]]'
+        adaptive = any(stage.design.kind not in ("uniform", "test_set") for stage in config.stages)
+        if options.priority != "none" and not adaptive:
+            yield (
+                ("instrument", "options", "priority"),
+                "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it",
+            )
+
+    def _problems_of_passages(self, at: Place) -> Iterable[tuple[Place, str]]:
+        bank, options = self.study.bank, self.options
+        prepare = f"run prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}"
+        questions = filtered_questions(self.study)
+        try:
+            counts = self.token_counts(questions)
+        except StateRefused:
+            yield at, f"no passage was cut by {self.source} yet: {prepare}"
+            return
+        if unknown := [one.external_id for one, n in zip(questions, counts, strict=True) if not n]:
+            yield at, f"{len(unknown)} passages were not cut by {self.source} yet ({_some(unknown)}): {prepare}"
+            return
+        least = options.run + MORE_THAN_RUN
+        if short := [one.external_id for one, n in zip(questions, counts, strict=True) if n < least]:
+            yield (
+                ("instrument", "options", "run"),
+                (
+                    f"{len(short)} passages have fewer than {least} tokens, a run and {MORE_THAN_RUN} more "
+                    f"({_some(short)}): leave them out of the bank, or lower run"
+                ),
+            )
+        for index, model in enumerate(self.study.config.models):
+            known = passages.expectations_of(
+                passages.source_of(model), self.tokenizer, passages.texts_of(questions[:1])
+            )
+            if not known:
+                yield (
+                    ("models", index, "name"),
+                    f"{model.name} has not read the passages yet: {prepare} --model {model.name}={model.source}",
+                )
+
+    def remarks(self) -> Sequence[Note]:
+        if self.study.config.models:
+            return ()
+        return (Note("models", "there is no language model to compare people with; name some as [[models]]"),)
+
+    # Items
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        least = self.options.run + MORE_THAN_RUN
+        try:
+            counts = self.token_counts(questions)
+        except StateRefused:
+            return []
+        return [question for question, n in zip(questions, counts, strict=True) if n >= least]
+
+    def drawn_by(self) -> Any:
+        options = self.options
+        return {"tokenizer": self.tokenizer.sha256, "run": options.run, "start": options.start}
+
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        run = self.options.run
+        rows: list[tuple[int, int]] = []
+        for index, tokens in enumerate(self.token_counts(questions)):
+            starts = [0] if self.options.start == "beginning" else range(0, tokens - run + 1, run)
+            rows += [(index, start) for start in starts if tokens >= run + MORE_THAN_RUN]
+        return np.array(rows, dtype=ROW)
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{questions[row['question']].position}@{int(row['start'])}"
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        """The passage: a person meets each passage once."""
+        return (int(row["question"]),)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        runs = TokenRun.objects.defer("tokens").in_bulk([item.pk for item in items])
+        return [(runs[item.pk].question_id,) for item in items]
+
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        runs = TokenRun.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(runs[item.pk].question,) for item in items]
+
+    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        return [(item.token_run.question_id,) for item in items]
+
+    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+        """Every booklet gets its share of each source."""
+        return (questions[row["question"]].task_id,)
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        wanted = [questions[one] for one in sorted({int(row["question"]) for row in rows})]
+        cut = passages.tokens_of(self.tokenizer, passages.texts_of(wanted))
+        words = passages.vocabulary_of(self.tokenizer)
+        made = []
+        for item, row in zip(items, rows, strict=True):
+            question, start = questions[row["question"]], int(row["start"])
+            tokens = cut[text_hash(question.plain)][start : start + self.options.run]
+            shown = [question.plain[token["start"] : token["end"]] for token in tokens]
+            asked = [words.id_of(text) == token["id"] for text, token in zip(shown, tokens, strict=True)]
+            facts = [
+                [int(token["id"]), int(token["start"]), int(token["end"]), int(typed)]
+                for token, typed in zip(tokens, asked, strict=True)
+            ]
+            made.append(
+                TokenRun(
+                    item=item,
+                    question=question,
+                    tokenizer=self.tokenizer,
+                    start=start,
+                    length=len(facts),
+                    tokens=facts,
+                )
+            )
+        TokenRun.objects.bulk_create(made, batch_size=500)
+
+    # Screens and responses
+
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        run = "slot__item__token_run"
+        hidden = [f"{run}__question__{name}" for name in ON_NO_SCREEN]
+        return assignments.select_related(f"{run}__question", f"{run}__tokenizer").defer(
+            *hidden, f"{run}__tokenizer__words", f"{run}__tokenizer__content"
+        )
+
+    @classmethod
+    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
+        return responses.select_related("token_guess")
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment, reveal=self.options_for(assignment).reveal)
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        run = response.assignment.slot.item.token_run
+        place = run.asked_places[response.number - 1]
+        truth = run.run_tokens[place].id
+        insert(
+            TokenGuess(
+                response=response,
+                place=place,
+                position=run.start + place,
+                text=cleaned["text"],
+                token=cleaned["token"],
+                true_token=truth,
+                right=cleaned["token"] == truth,
+            )
+        )
+
+    def score(self, response: Response) -> Points | None:
+        """A point a right guess."""
+        if not hasattr(response, "token_guess"):
+            return None
+        return Points(Decimal(int(response.token_guess.right)), "right guess", "1")
+
+    def answer_in_words(self, response: Response) -> str:
+        if not hasattr(response, "token_guess"):
+            return ""
+        guess = response.token_guess
+        return f"{screens.shown_token(guess.text)} ({'right' if guess.right else 'not right'})"
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        return [[guess.position, guess.text, guess.token, guess.right] for guess in screens.guesses_of(assignment)]
+
+    def counts_unfinished(self, assignment: Assignment) -> bool:
+        """Whoever left on the last page has made every guess of the run."""
+        return len(screens.guesses_of(assignment)) >= len(assignment.slot.item.token_run.asked_places)
+
+    # Export
+
+    def export_values(self, assignment: Assignment) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        run = "slot__item__token_run"
+        return ("responses__token_guess", f"{run}__question__task", f"{run}__tokenizer")
+
+    def label_relations(self) -> Sequence[str]:
+        return ("responses__token_guess", "slot__item__token_run__question__task")
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__token_guess",)
+
+    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
+        return (export.guesses_file(assignments),)
+
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.NextTokenPerson:
+        return people.NextTokenPerson(study=self.study, tokenizer=self.source, seed=seed, null=null)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

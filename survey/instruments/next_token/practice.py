@@ -1,0 +1,65 @@
+"""Practice: the usual screens with a text that is in no bank, and its tokens as the example parts them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
+
+from survey.contracts.instruments import Practice
+from survey.contracts.screens import Screen
+from survey.exceptions import StateRefused
+from survey.services.banks.passages import registered, vocabulary_of
+
+from .forms import form_of
+from .screens import GuessMade, ShownToken, screen_of
+from .wording import shown_token, typed_token
+
+if TYPE_CHECKING:
+    from survey.models import Sitting
+
+BETWEEN = "|"
+
+
+class NextTokenPractice(Practice):
+    """`tokenizer`: the source of the study's tokenizer, None without a study. An example has `text`, and `next`: the
+    tokens that follow, with bars between them and raised dots for the spaces that they begin with."""
+
+    def __init__(self, tokenizer: str | None, *, reveal: bool) -> None:
+        self._tokenizer, self._reveal = tokenizer, reveal
+
+    def problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        for name in ("text", "next"):
+            if not example.get(name, "").strip():
+                yield name, "is missing: the practice item shows text, and asks for each token of next"
+        for name in sorted(set(example) - {"text", "next"}):
+            yield name, "unknown; the practice item has text and next"
+        if self._tokenizer is None or not example.get("next", "").strip():
+            return
+        try:
+            words = vocabulary_of(registered(self._tokenizer))
+        except StateRefused:
+            return  # The study's own check says so.
+        for token in _tokens(example):
+            if words.id_of(token) is None:
+                yield (
+                    "next",
+                    f"{shown_token(token)!r} is no token of {self._tokenizer}: part it otherwise, as in ·the|·cat",
+                )
+
+    def screen(
+        self, *, sitting: "Sitting", example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
+    ) -> Screen | None:
+        pieces = [ShownToken(token, asked=True) for token in _tokens(example)]
+        if len(given) > len(pieces):
+            return None
+        answers = [one["text"] for one in given if "text" in one]
+        made = [GuessMade(text, piece.text, text == piece.text) for text, piece in zip(answers, pieces, strict=False)]
+        form = form_of(registered(self._tokenizer or ""))
+        return screen_of(example["text"], pieces, made, form=form, reveal=self._reveal)
+
+    def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        return [_("You made %(number)s guesses.") % {"number": sum("text" in one for one in given)}]
+
+
+def _tokens(example: Mapping[str, str]) -> list[str]:
+    return [typed_token(token) for token in example["next"].split(BETWEEN)]

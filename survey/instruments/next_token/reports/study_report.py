@@ -1,0 +1,127 @@
+"""The report `next_token` of a study: right guesses of people, and of models at the very same positions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from survey.contracts import instruments
+from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.exceptions import HunchError
+from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses, numbers_of
+from survey.instruments.next_token.instrument import NextToken
+from survey.instruments.next_token.screens import guesses_of
+from survey.services.answers.conditions import read_condition
+from survey.services.answers.counting import counting, design_weights, study_answers
+from survey.services.banks import passages
+from survey.services.banks.readings import text_hash
+
+from .figures import BY_PERSON, ENSEMBLE, FIGURES, PARTS, findings
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Study
+
+
+class NextTokenReport(Report):
+    arguments: ClassVar[Sequence[Argument]] = (Argument("condition", "only answers under FACTOR=LEVEL", many=True),)
+    exported = {
+        "next_token": FIGURES,
+        "next_token_parts": PARTS,
+        "next_token_people": BY_PERSON,
+        "next_token_ensemble": ENSEMBLE,
+    }
+
+    def obstacle(self, study: "Study") -> str:
+        if not counting(study.main_stages()).exists():
+            return f"no run of {study.slug} counts yet; open a stage and wait for people"
+        return ""
+
+    def make(self, study: "Study", given: Given) -> Findings:
+        instrument = instruments.of_study(study)
+        if not isinstance(instrument, NextToken):
+            raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about next tokens")
+        answers = study_answers(study, levels=read_condition(study, given["condition"]))
+        table, notes = table_of(instrument, answers)
+        return findings(
+            table, title=f"Next tokens: {study.title}", notes=notes, characters=instrument.options.unit == "character"
+        )
+
+
+def table_of(instrument: NextToken, answers: "Sequence[Assignment]") -> tuple[GuessTable, list[str]]:
+    """The guesses of these answers with what each model of the study expected there, and a note on each that has not
+    read the passages."""
+    ordered = sorted(
+        zip(answers, design_weights(answers), strict=True), key=lambda one: (one[0].sitting_id, one[0].completed_at)
+    )
+    passages_of = {answer.slot.item.token_run.question_id: answer.slot.item.token_run.question for answer in answers}
+    place = {key: number for number, key in enumerate(passages_of)}
+    people = {key: number for number, key in enumerate(dict.fromkeys(one.sitting.respondent_id for one, _w in ordered))}
+    names = {answer.sitting.respondent_id: answer.sitting.respondent.pseudonym for answer in answers}
+    person, passage, position, run_place, right, weight = [], [], [], [], [], []
+    guess, truth, tokens, given = [], [], [], 0
+    for answer, own_weight in ordered:
+        run = answer.slot.item.token_run
+        of_run = run.run_tokens
+        given += len(of_run) - len(run.asked_places)
+        for one in guesses_of(answer):
+            person.append(people[answer.sitting.respondent_id])
+            passage.append(place[run.question_id])
+            position.append(one.position)
+            run_place.append(one.place + 1)
+            right.append(float(one.right))
+            weight.append(own_weight)
+            guess.append(one.text)
+            truth.append(run.text_of(of_run[one.place]))
+            tokens.append(one.true_token)
+    hashes = [text_hash(question.plain) for question in passages_of.values()]
+    models, notes = _models(instrument, list(passages_of.values()), hashes, passage, position, tokens)
+    codes = np.array(person, dtype=np.int64)
+    table = GuessTable(
+        person=codes,
+        passage=np.array(passage, dtype=np.int64),
+        people=[names[key] for key in people],
+        passages=[question.external_id for question in passages_of.values()],
+        position=np.array(position, dtype=np.int64),
+        place=np.array(run_place, dtype=np.int64),
+        number=numbers_of(codes),
+        right=np.array(right),
+        weight=np.array(weight),
+        guess=guess,
+        truth=truth,
+        given=given,
+        models=models,
+    )
+    return table, notes
+
+
+def _models(
+    instrument: NextToken,
+    questions: Sequence,
+    hashes: Sequence[str],
+    passage: Sequence[int],
+    position: Sequence[int],
+    tokens: Sequence[int],
+) -> tuple[list[ModelGuesses], list[str]]:
+    found, notes = [], []
+    texts = passages.texts_of(questions)
+    for model in instrument.study.config.models:
+        expected = passages.expectations_of(passages.source_of(model), instrument.tokenizer, texts)
+        right, nats = np.full(len(tokens), np.nan), np.full(len(tokens), np.nan)
+        for row, (own, at, token) in enumerate(zip(passage, position, tokens, strict=True)):
+            said = expected.get(hashes[own])
+            if said is not None and at < len(said) and not np.isnan(said[at]["logprob"]):
+                right[row] = float(said[at]["top_id"] == token)
+                nats[row] = -said[at]["logprob"]
+        missing = int(np.isnan(right).sum())
+        if missing == len(tokens):
+            notes.append(
+                f"{model.name}: left out, since it has not read the passages; run prepare_passages "
+                f"{instrument.study.slug}"
+            )
+            continue
+        if missing:
+            notes.append(f"{model.name}: {missing:,} guesses are at positions that it has not read")
+        found.append(ModelGuesses(model.name, right, nats))
+    if not instrument.study.config.models:
+        notes.append("the study names no language model: add [[models]] with name and source to compare some")
+    return found, notes

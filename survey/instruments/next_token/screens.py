@@ -1,0 +1,99 @@
+"""What the screens show: the text up to the next token, whether the last guess was right, and nothing that follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
+
+from survey.contracts.screens import Screen
+
+from .forms import form_of
+from .wording import shown_token
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
+
+    from .models import TokenRun
+
+TOLD = "told"
+
+
+@dataclass(frozen=True)
+class GuessMade:
+    """A guess that was made: its text, the true token's, and whether they are the same."""
+
+    text: str
+    truth: str
+    right: bool
+
+
+@dataclass(frozen=True)
+class ShownToken:
+    """A token that follows, and whether people are asked for it."""
+
+    text: str
+    asked: bool
+
+
+def guesses_of(assignment: "Assignment") -> list[Any]:
+    """The typed rows of the guesses so far, in order."""
+    return [response.token_guess for response in assignment.responses.all() if hasattr(response, "token_guess")]
+
+
+def next_screen(assignment: "Assignment", *, reveal: bool) -> Screen | None:
+    """The next guess; after the last one a page that tells whether it was right; then nothing."""
+    run: TokenRun = assignment.slot.item.token_run
+    tokens = run.run_tokens
+    pieces = [ShownToken(run.text_of(token), token.asked) for token in tokens]
+    made = [GuessMade(guess.text, run.text_of(tokens[guess.place]), guess.right) for guess in guesses_of(assignment)]
+    if len(assignment.responses.all()) > len(run.asked_places):
+        return None
+    return screen_of(run.question.plain[: tokens[0].start], pieces, made, form=form_of(run.tokenizer), reveal=reveal)
+
+
+def screen_of(
+    before: str, pieces: Sequence[ShownToken], made: Sequence[GuessMade], *, form: Any, reveal: bool
+) -> Screen | None:
+    """The screen after these guesses of the pieces that are asked for, in order; None without any such piece."""
+    places = [place for place, piece in enumerate(pieces) if piece.asked]
+    if not places:
+        return None
+    done = len(made)
+    at = places[done] if done < len(places) else len(pieces)
+    told_from = places[done - 1] if done else 0
+    # The token that was asked last, and the given ones after it, are the new part of the text.
+    text = before + "".join(piece.text for piece in pieces[:told_from])
+    new = "".join(piece.text for piece in pieces[told_from:at])
+    words = {"count": _("Guess %(number)s of %(all)s") % {"number": done + 1, "all": len(places)}}
+    if done and reveal:
+        last = made[-1]
+        right = sum(one.right for one in made)
+        words["verdict"] = (
+            _("Right: %(token)s") % {"token": shown_token(last.truth)}
+            if last.right
+            else _("Not this time. You wrote %(guess)s, and the text goes on with %(token)s.")
+            % {"guess": shown_token(last.text), "token": shown_token(last.truth)}
+        )
+        words["right"] = _("%(right)s of %(all)s right") % {"right": right, "all": done}
+    if not text and not new:
+        words["begin"] = _("The text begins with")
+    parts: dict[str, dict[str, Any]] = {
+        "text": {"kind": "fragment", "value": text},
+        "new": {"kind": "fragment", "value": new},
+        "number": {"kind": "number", "value": str(done + 1)},
+    }
+    if done == len(places):
+        words["count"] = _("This text ends here for you.")
+        return Screen(
+            name=TOLD, title=_("How the text went on"), template="next_token/guess.html", form=None, parts=parts,
+            words=words,
+        )  # fmt: skip
+    return Screen(
+        name=f"guess_{done + 1}",
+        title=_("What comes next in the text?"),
+        template="next_token/guess.html",
+        form=form,
+        parts=parts,
+        words=words,
+    )

@@ -1,0 +1,18 @@
+"""How tokens are shown and typed: the space before a word is a raised dot."""
+
+DOT = "·"
+_SPACES = ("\u00a0", "\u2009", "\u202f")
+
+
+def shown_token(token: str) -> str:
+    """Blanks at the beginning of a token as raised dots."""
+    rest = token.lstrip(" ")
+    return DOT * (len(token) - len(rest)) + rest
+
+
+def typed_token(text: str) -> str:
+    """What was typed, as a token: a raised dot at the beginning, and other blanks, mean a space."""
+    for one in _SPACES:
+        text = text.replace(one, " ")
+    rest = text.lstrip(DOT)
+    return " " * (len(text) - len(rest)) + rest

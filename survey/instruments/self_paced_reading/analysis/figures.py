@@ -1,0 +1,187 @@
+"""Figures of reading times: means, slopes of surprisal with intervals, delta log-likelihood. Needs numpy and bandit.
+
+Intervals are by person and by passage at once, both as samples (Cameron, Gelbach and Miller 2011), with Student's
+quantile by the smaller effective number of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bandit
+from predictors.evaluation.reading_times import (
+    Columns,
+    Delta,
+    PreparedWords,
+    SingleTimes,
+    TimedWords,
+    columns_of_times,
+    columns_of_words,
+    delta_of,
+    slopes_of,
+)
+from survey.services.results.expectations.errors import (
+    FEWEST,
+    LEVEL,
+    UNDEFINED,
+    Bounded,
+    freedom,
+    interval,
+    mean,
+    two_way_variance,
+)
+
+from .cleaning import ReadTimes, asked_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ReadingOfModel:
+    """What one model's surprisal says of the times.
+
+    correlation: of the surprisal and the mean time, over `correlated` words that have both. delta: None where too few
+    words are left. slopes: ms a nat of this word and of each word before it. total: their sum. rows, words: how many
+    single times, and words, enter the fit. Without people there are no intervals.
+    """
+
+    name: str
+    correlation: float
+    correlated: int
+    delta: Delta | None
+    slopes: Sequence[Bounded]
+    total: Bounded
+    rows: int
+    words: int
+
+
+def mean_times(times: ReadTimes, words: int) -> tuple[Floats, Ints]:
+    """The mean time of each word (words,), NaN where nobody's counts, and how many count (words,)."""
+    count = np.bincount(times.word, minlength=words)
+    total = np.bincount(times.word, weights=times.time, minlength=words)
+    return np.divide(total, count, out=np.full(words, np.nan), where=count > 0), count
+
+
+def mean_time(times: ReadTimes) -> Bounded:
+    """Milliseconds a word, with its interval by person and passage."""
+    return mean(times.time, np.ones(len(times)), times.person, times.passage)
+
+
+def right_share(times: ReadTimes) -> Bounded:
+    """The share of questions that were answered right, with its interval by person and passage: Wilson's, by the
+    effective number of answers and with Student's quantile, since passages are few."""
+    person, passage, right = asked_of(times)
+    if not len(right):
+        return UNDEFINED
+    share = float(right.mean())
+    variance = two_way_variance((right - share) / len(right), person, passage)
+    spread, n = share * (1 - share), float(len(right))
+    if not np.isfinite(variance):
+        return Bounded(share)
+    if variance > 0 and spread > 0:
+        n = min(n, spread / variance)
+    quantile = bandit.student_t_quantile(LEVEL, freedom(np.full(len(right), 1 / len(right)), person, passage))
+    wide = quantile**2 / n
+    middle = (share + wide / 2) / (1 + wide)
+    half = quantile / (1 + wide) * math.sqrt(spread / n + wide / (4 * n))
+    return Bounded(share, max(0.0, middle - half), min(1.0, middle + half), math.sqrt(spread / n))
+
+
+def of_model(
+    name: str,
+    *,
+    words: TimedWords,
+    prepared: PreparedWords,
+    times: ReadTimes,
+    surprisal: Floats,
+    has_people: bool,
+) -> ReadingOfModel:
+    """
+    Args:
+        words: W words. prepared: of the same words.
+        times: those that count.
+        surprisal: (W,) of each word in nats; NaN where the model says nothing.
+        has_people: whether times are of single people; otherwise the mean time of each word is fitted.
+    """
+    means, count = mean_times(times, len(words.word))
+    both = np.isfinite(surprisal) & np.isfinite(means) & (count > 0)
+    r = correlation(surprisal[both], means[both])
+    if has_people:
+        columns = columns_of_times(prepared, SingleTimes(times.word, times.person, times.time), surprisal)
+        person, passage = times.person[columns.row], times.passage[columns.row]
+        entered = len(np.unique(times.word[columns.row]))
+    else:
+        columns = columns_of_words(prepared, means, surprisal)
+        person = passage = np.zeros(len(columns), dtype=np.int64)
+        entered = len(columns)
+    own, total = slopes(columns, person, passage)
+    return ReadingOfModel(name, r, int(both.sum()), delta_of(columns), own, total, len(columns), entered)
+
+
+def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bounded], Bounded]:
+    """Milliseconds a nat of this word's surprisal and of each word before it, and of all together, with intervals by
+    person and passage."""
+    width = columns.both.shape[1]
+    if len(columns) <= width:
+        return [UNDEFINED] * (width - columns.base.shape[1]), UNDEFINED
+    found = slopes_of(columns)
+    degrees = freedom(np.full(len(columns), 1 / len(columns)), person, passage)
+    # A row a slope, and their sum as the last one.
+    summed = np.concatenate([np.eye(len(found.slopes)), np.ones((1, len(found.slopes)))])
+    values = summed @ found.slopes
+    if len(np.unique(person)) < FEWEST or len(np.unique(passage)) < FEWEST:
+        each = [Bounded(float(value)) for value in values]
+    else:
+        by_person, by_passage = _jackknife(columns, person, summed), _jackknife(columns, passage, summed)
+        pairs = person * (int(passage.max()) + 1) + passage
+        both = _of_groups(found.added @ summed.T, pairs)
+        # By chance the sum can be too small: it is at least the larger of the two.
+        variance = np.maximum(by_person + by_passage - both, np.maximum(by_person, by_passage))
+        each = [interval(float(value), float(one), degrees) for value, one in zip(values, variance, strict=True)]
+    return each[:-1], each[-1]
+
+
+def _jackknife(columns: Columns, group: Ints, summed: Floats) -> Floats:
+    """The variance of each row of `summed` times the slopes, by leaving out one group after the other. Unlike sums of
+    residuals it is not too small where there are few groups."""
+    scale = np.abs(columns.both).max(axis=0)
+    scale[scale == 0] = 1
+    scaled, width = columns.both / scale, columns.base.shape[1]
+    whole, wanted = scaled.T @ scaled, scaled.T @ columns.wanted
+    place = np.unique(group, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(int(place.max()) + 2))
+
+    def fitted(matrix: Floats, right: Floats) -> Floats:
+        return summed @ ((np.linalg.pinv(matrix) @ right)[width:] / scale[width:])
+
+    all_of_it = fitted(whole, wanted)
+    squares = np.zeros(len(summed))
+    for number in range(len(ends) - 1):
+        rows = order[ends[number] : ends[number + 1]]
+        left = scaled[rows]
+        without = fitted(whole - left.T @ left, wanted - left.T @ columns.wanted[rows])
+        squares += (without - all_of_it) ** 2
+    groups = len(ends) - 1
+    return squares * (groups - 1) / groups
+
+
+def _of_groups(added: Floats, group: Ints) -> Floats:
+    """The variance of each column of what rows add (n, k), summed within groups."""
+    place = np.unique(group, return_inverse=True)[1].reshape(-1)
+    count = int(place.max()) + 1
+    sums = np.stack([np.bincount(place, weights=column, minlength=count) for column in added.T])
+    return count / max(count - 1, 1) * np.square(sums).sum(axis=1)
+
+
+def correlation(x: Floats, y: Floats) -> float:
+    """Pearson's correlation of (n,) and (n,); NaN with fewer than three or where one is constant."""
+    if len(x) < 3 or not x.std() > 0 or not y.std() > 0:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])

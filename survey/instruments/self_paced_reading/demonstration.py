@@ -1,0 +1,63 @@
+"""What `hunch demo --instrument self_paced_reading` runs: its bank, its models, and what it must find."""
+
+from pathlib import Path
+
+from predictors.readings import Source, Text
+from predictors.readings.sources import NGRAM
+from survey.contracts.instruments import DemonstrationVerdict
+from survey.models import Bank, NgramModel, Study
+from survey.services.banks import ngrams, readings, text_files, texts
+from survey.services.banks.importing import Problems, import_rows, load_starter_bank
+from survey.services.base.hashing import digest
+from survey.services.results import reports
+
+from .people import SLOPE, SPILL
+
+BANK = "reading-passages"
+FILE = Path(__file__).with_name("passages.csv")
+MODELS = (("reading-unigram", 1), ("reading-bigram", 2))
+READER = "bigram"  # Simulated people read by the first model of the study file.
+FAR = 3.5
+"""Standard errors that a right slope may lie from the truth: beyond it about once in 2,000 times."""
+
+
+def load_bank() -> Bank:
+    """The passages that come with Hunch, two n-gram models of other texts, and what one of them gives to the passages;
+    made unless they are stored."""
+    problems = Problems()
+    rows = list(texts.read(FILE, problems, format="passages"))
+    problems.raise_if_any()
+    known = Bank.objects.filter(name=BANK, sha256=digest([row.content for row in rows])).first()
+    bank = known or import_rows(rows, problems, bank_name=BANK, source_file=FILE.name)
+    other = None
+    for name, order in MODELS:
+        if not NgramModel.objects.filter(name=name).exists():
+            other = other or text_files.texts_of_bank(load_starter_bank())
+            ngrams.train(other, name=name, order=order, unit="word", smoothing="kneser_ney")
+    passages = [Text(one.external_id, one.plain) for one in bank.questions.order_by("position")]
+    for name, _order in MODELS:
+        readings.read(Source(NGRAM, name, name.removeprefix("reading-")), passages)
+    return bank
+
+
+def verdict(study: Study, null: bool) -> DemonstrationVerdict:
+    """Whether the slopes of surprisal lie near those by which the simulated people read."""
+    found = reports.make(study, "reading", {}).data
+    own = found["models"][READER]
+    wanted = [0.0, 0.0, 0.0] if null else [SLOPE, SPILL, 0.0]
+    distances = []
+    for slope, true in zip(own["slopes"], wanted, strict=True):
+        low, high = slope["interval"] or (slope["value"], slope["value"])
+        # Half of an interval is two standard errors or a little more.
+        distances.append(2 * abs(slope["value"] - true) / max((high - low) / 2, 1e-9))
+    passed = max(distances) < FAR
+    told = ", ".join(f"{slope['value']:.1f}" for slope in own["slopes"])
+    sentence = (
+        f"{'PASSED' if passed else 'FAILED'}: a nat of surprisal costs {told} ms at this word and the two before it, "
+        f"where the simulated people were made with {', '.join(f'{one:g}' for one in wanted)}; surprisal adds "
+        f"{own['delta_log_likelihood']:.0f} nats to the log-likelihood of {own['rows']:,} times; "
+        f"{found['times'] - found['counted']:,} of {found['times']:,} times were left out by the rules"
+    )
+    return DemonstrationVerdict(
+        passed, sentence, {"slopes": [slope["value"] for slope in own["slopes"]], "farthest": max(distances)}
+    )

@@ -1,0 +1,220 @@
+"""Self-paced reading as the core sees it."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+import numpy as np
+from django.db.models import QuerySet
+
+from survey.contracts.instruments import (
+    CONTRACT,
+    Demonstration,
+    ListedInstrument,
+    Place,
+    Practice,
+    Signals,
+)
+from survey.contracts.reports import ReportEntry
+from survey.contracts.screens import Screen
+from survey.contracts.tables import ExtraFile
+from survey.models import Assignment, Item, Question, Response
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.banks.frequencies import NGRAM
+from survey.services.base.compiled import insert
+
+from . import export, labels, people, practice, screens
+from .estimands import ReadingEstimates
+from .models import PassageAnswer, PassageOpening, ReadPassage, WordTimes
+from .options import ReadingOptions
+
+ROW = np.dtype([("question", "<i4")])
+# What no page of a person shows; `extra` holds the question that is asked, too.
+ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+MOST_OPENINGS = 20  # of a passage by one person; more say nothing more
+
+
+class ReadingSignals(Signals):
+    """Words of a passage, and yes or no: who always answers the same may not be reading."""
+
+    def word_counts(self, items: Any) -> dict[int, int]:
+        passages = ReadPassage.objects.filter(pk__in=items).select_related("question")
+        return {passage.pk: len(passage.words) for passage in passages}
+
+    def stated_values(self, sittings: Any) -> Iterable[tuple[int, str, str]]:
+        answers = PassageAnswer.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        for sitting, yes in answers.values_list("response__assignment__sitting", "yes").iterator():
+            yield sitting, "answer", "yes" if yes else "no"
+
+
+class SelfPacedReading(ListedInstrument):
+    """A passage that is read word by word, and then a yes/no question about it."""
+
+    name = "self_paced_reading"
+    title = "Self-paced reading"
+    contract = CONTRACT
+    needs_script = True
+    options_model = ReadingOptions
+    columns = export.COLUMNS
+    codebook_note: ClassVar[str] = "Reading times are in milliseconds, as they were measured; nothing is left out."
+    signals = ReadingSignals()
+    demonstration = Demonstration(
+        "example-reading.toml",
+        "survey.instruments.self_paced_reading.demonstration.load_bank",
+        "survey.instruments.self_paced_reading.demonstration.verdict",
+        bank="reading-passages",
+    )
+
+    @property
+    def practice(self) -> Practice:
+        return practice.ReadingPractice()
+
+    @property
+    def estimates(self) -> ReadingEstimates:
+        return ReadingEstimates()
+
+    def reports(self) -> Sequence[ReportEntry]:
+        return (
+            ReportEntry(
+                "reading",
+                "Reading times",
+                "How long people looked at words, and what language models' surprisal adds to predicting it.",
+                "survey.instruments.self_paced_reading.reports.study_report.ReadingReport",
+            ),
+        )
+
+    # The study file
+
+    def problems(self) -> Iterable[tuple[Place, str]]:
+        options: ReadingOptions = self.options
+        place: Place = ("instrument", "options", "frequencies")
+        if not self.usable(filtered_questions(self.study)):
+            yield (
+                ("bank",),
+                "no passage has a question: give the bank's file the columns question and answer (yes or no)",
+            )
+        if options.shortest >= options.longest:
+            yield ("instrument", "options", "shortest"), f"must be below longest, which is {options.longest}"
+        if options.frequencies and not options.frequencies.startswith(NGRAM):
+            yield place, "is no n-gram model: write ngram:NAME; train_ngram makes one"
+        if self.study.config.models and not options.frequencies:
+            yield (
+                place,
+                "is missing: what surprisal adds is told beside how frequent words are; write ngram:NAME, a model that "
+                "train_ngram makes, or remove [[models]]",
+            )
+
+    # Items
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        """Passages of two words or more with a question."""
+        return [one for one in questions if one.extra.get("question") and len(one.plain.split()) > 1]
+
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        return np.array([(index,) for index in range(len(questions))], dtype=ROW)
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{questions[row['question']].position}"
+
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        return (int(row["question"]),)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        read = ReadPassage.objects.in_bulk([item.pk for item in items])
+        return [(read[item.pk].question_id,) for item in items]
+
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        read = ReadPassage.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(read[item.pk].question,) for item in items]
+
+    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        return [(item.read_passage.question_id,) for item in items]
+
+    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+        """Every booklet gets its share of each source."""
+        return (questions[row["question"]].task_id,)
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        ReadPassage.objects.bulk_create(
+            [
+                ReadPassage(item=item, question=questions[row["question"]])
+                for item, row in zip(items, rows, strict=True)
+            ],
+            batch_size=2000,
+        )
+
+    # Screens and responses
+
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        question = "slot__item__read_passage__question"
+        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in ON_NO_SCREEN))
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment)
+
+    def opened(self, *, assignment: Assignment, screen: str, nonce: str, now: datetime) -> None:
+        if screen != screens.PASSAGE or assignment.passage_openings.count() >= MOST_OPENINGS:
+            return
+        # The same word of the same window may come twice.
+        PassageOpening.objects.bulk_create(
+            [PassageOpening(assignment=assignment, nonce=nonce, opened_at=now)], ignore_conflicts=True
+        )
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        if response.screen == screens.QUESTION:
+            yes = cleaned["answer"] == "yes"
+            right = yes == response.assignment.slot.item.read_passage.is_yes
+            insert(PassageAnswer(response=response, yes=yes, right=right))
+            return
+        times = cleaned["times"]
+        passed, marks = labels.server_marks(response, nonce=cleaned["nonce"], spent_ms=sum(times) + cleaned["lead_ms"])
+        insert(
+            WordTimes(
+                response=response,
+                times=times,
+                lead_ms=cleaned["lead_ms"],
+                server_ms=passed,
+                means=cleaned["means"],
+                marks=[*cleaned["marks"], *marks],
+            )
+        )
+
+    def answer_in_words(self, response: Response) -> str:
+        if hasattr(response, "passage_answer"):
+            return "yes" if response.passage_answer.yes else "no"
+        if not hasattr(response, "word_times"):
+            return ""
+        read = response.word_times
+        marked = f", marked: {', '.join(read.marks)}" if read.marks else ""
+        return f"{len(read.times)} words in {sum(read.times) / 1000:.1f} s{marked}"
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        read, answer = labels.times_of(assignment), labels.answer_of(assignment)
+        if read is None or answer is None:
+            return []
+        return [read.times, read.lead_ms, read.means, read.marks, answer.yes]
+
+    # Export
+
+    def export_values(self, assignment: Assignment) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        return (
+            "responses__word_times",
+            "responses__passage_answer",
+            "slot__item__read_passage__question__task",
+        )
+
+    def label_relations(self) -> Sequence[str]:
+        return ("responses__passage_answer", "slot__item__read_passage__question__task")
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__passage_answer",)
+
+    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
+        return (ExtraFile("reading_times.csv", export.WORD_COLUMNS, export.word_rows(assignments)),)
+
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.ReadingPerson:
+        return people.ReadingPerson(study=self.study, seed=seed, null=null)

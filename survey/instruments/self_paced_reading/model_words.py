@@ -1,0 +1,77 @@
+"""What the models of a study file give to the words of its passages, from readings that are stored."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from predictors.errors import PredictorError
+from predictors.readings import READING_VERSION, Source, Text, TextReading
+from predictors.readings.sources import NGRAM
+from predictors.readings.words import word_values
+from survey.exceptions import HunchError
+from survey.models import NgramModel, Question, Reading, Study
+from survey.services.banks import readings
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.banks.readings import text_hash
+from survey.study_file.language_models import LanguageModelConfig
+
+Progress = Callable[[str, int, int], object]
+"""Called as progress(model, passages done, passages)."""
+
+
+def source_of(model: LanguageModelConfig) -> Source:
+    scheme, _colon, target = model.source.partition(":")
+    return Source(scheme, target.strip(), model.name)
+
+
+def read_models(study: Study, *, progress: Progress | None = None) -> dict[str, int]:
+    """Let each model of the study file read the study's passages. What is stored is not read again.
+
+    Returns:
+        How many passages each model read now.
+
+    Raises:
+        HunchError: a model cannot be used, or stopped in the middle; what it had read is stored.
+    """
+    texts = [Text(one.external_id, one.plain) for one in eligible_questions(study)]
+    read = {}
+    for model in study.config.models:
+
+        def shown(done: int, total: int, name: str = model.name) -> None:
+            if progress is not None:
+                progress(name, done, total)
+
+        found = readings.read(source_of(model), texts, progress=shown)
+        read[model.name] = len(texts) - found.stored
+    return read
+
+
+def surprisals(study: Study, questions: Sequence[Question]) -> dict[str, dict[int, np.ndarray]]:
+    """The surprisal of each word in nats (words,), by model and the passage's primary key; of the newest source of each
+    model alone. Models without a reading have none.
+
+    Raises:
+        HunchError: the words of a passage and of a model's text do not agree.
+    """
+    return {model.name: _of_model(model, questions) for model in study.config.models}
+
+
+def _of_model(model: LanguageModelConfig, questions: Sequence[Question]) -> dict[int, np.ndarray]:
+    source = source_of(model)
+    hashes = {text_hash(one.plain) for one in questions}
+    own = Reading.objects.filter(language_model__name=model.name, source=str(source), code_version=READING_VERSION)
+    newest = own.order_by("-pk").values_list("source_sha256", flat=True).first()
+    stored = {row.text_sha256: row for row in own.filter(source_sha256=newest, text_sha256__in=hashes)}
+    whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
+    found = {}
+    for question in questions:
+        row = stored.get(text_hash(question.plain))
+        if row is None:
+            continue
+        reading = TextReading(row.token_array, row.tokenizer_sha256, row.reads_end)
+        try:
+            values, _likeliest = word_values(question.plain, reading, words_are_tokens=whole)
+        except PredictorError as exc:
+            raise HunchError(f"models: {model.name}: passage {question.external_id}: {exc}") from exc
+        found[question.pk] = values["surprisal"].astype(np.float64)
+    return found

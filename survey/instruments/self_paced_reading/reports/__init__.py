@@ -1,0 +1,1 @@
+"""The report of reading times, of a study and of files."""

@@ -1,0 +1,111 @@
+"""The same comparison by generalised additive mixed models: a script for R's package mgcv, and the data for it.
+
+Nothing is fitted here: the package is not a part of Hunch. Both models of a comparison are fitted to the same rows, by
+maximum likelihood; by restricted likelihood two models with other fixed effects could not be compared.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+
+import numpy as np
+
+from predictors.word_forms import stripped
+
+from .material import ReadingMaterial
+
+DATA, SCRIPT = "reading_gamm.csv", "reading_gamm.R"
+
+
+def data(material: ReadingMaterial) -> bytes:
+    """A row a time that counts and has words before it: person, passage, position, length and log frequency of this and
+    of the words before, and the surprisals of each model. Empty cells are NA."""
+    prepared, previous = material.prepared, material.previous
+    number = np.full(len(material.words.word), -1, dtype=np.int64)
+    number[prepared.row] = np.arange(len(prepared.row))
+    length = np.array([len(stripped(word)) for word in material.words.word], dtype=np.int64)
+    rows, times = np.flatnonzero(number[material.kept.word] >= 0), material.kept
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(header(material))
+    for row in rows.tolist():
+        word = int(times.word[row])
+        group = [word, *prepared.before[number[word]].tolist()]
+        cells: list[object] = [
+            f"p{int(times.person[row])}",
+            f"t{int(times.passage[row])}",
+            int(material.words.position[word]),
+            f"{times.time[row]:.10g}",
+        ]
+        if material.fixated is not None:
+            cells.append(int(material.kept_fixated[row]))
+        for one in group:
+            cells += [int(length[one]), f"{material.words.log_frequency[one]:.10g}"]
+        for surprisal in material.models.values():
+            cells += ["NA" if not np.isfinite(surprisal[one]) else f"{surprisal[one]:.10g}" for one in group]
+        table.writerow(cells)
+    assert previous == prepared.before.shape[1]  # noqa: S101 - the header counts by it
+    return text.getvalue().encode()
+
+
+def header(material: ReadingMaterial) -> list[str]:
+    back = range(material.previous + 1)
+    names = ["person", "passage", "position", "time"]
+    if material.fixated is not None:
+        names.append("previous_fixated")
+    names += [f"{name}_{place}" for place in back for name in ("length", "logfreq")]
+    return names + [f"surprisal_{model}_{place}" for model in range(1, len(material.models) + 1) for place in back]
+
+
+def script(material: ReadingMaterial) -> bytes:
+    """The script. It reads the data beside it and writes `reading_gamm_results.csv`."""
+    names = ", ".join(_quoted(name) for name in material.models)
+    smooth = " + ".join(f"te(length_{place}, logfreq_{place}, k = k_of(length_{place}))" for place in _back(material))
+    terms = [smooth, "s(position)"]
+    if material.fixated is not None:
+        terms.append("previous_fixated")
+    if material.has_people:
+        terms.append('s(person, bs = "re")')
+    added = " + ".join(f"surprisal_{place}" for place in _back(material))
+    wanted = ", ".join(f'"surprisal_{place}"' for place in _back(material))
+    return f"""# Delta log-likelihood of reading times by generalised additive mixed models. Run it with:
+#   Rscript {SCRIPT}
+# It needs the package mgcv: install.packages("mgcv").
+if (!requireNamespace("mgcv", quietly = TRUE)) stop("the package mgcv is missing: install.packages(\\"mgcv\\")")
+library(mgcv)
+own <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+if (length(own) == 1) setwd(dirname(normalizePath(own)))
+all_rows <- read.csv("{DATA}", na.strings = "NA")
+all_rows$person <- factor(all_rows$person)
+models <- c({names})
+# A margin of a tensor product cannot have more knots than the column has values.
+k_of <- function(column) max(3, min(5, length(unique(column))))
+results <- NULL
+for (number in seq_along(models)) {{
+  rows <- all_rows
+  for (place in {material.previous}:0) {{
+    rows[[paste0("surprisal_", place)]] <- rows[[paste0("surprisal_", number, "_", place)]]
+  }}
+  # The same rows in both models.
+  rows <- rows[complete.cases(rows[, c({wanted}, "time")]), ]
+  without <- gam(time ~ {" + ".join(terms)},
+                 data = rows, method = "ML")
+  with_it <- gam(time ~ {" + ".join(terms)}
+                 + {added},
+                 data = rows, method = "ML")
+  delta <- as.numeric(logLik(with_it)) - as.numeric(logLik(without))
+  results <- rbind(results, data.frame(model = models[number], delta_log_likelihood = delta, rows = nrow(rows),
+                                       ms_a_nat = unname(coef(with_it)["surprisal_0"])))
+}}
+print(results)
+write.csv(results, "reading_gamm_results.csv", row.names = FALSE)
+""".encode()
+
+
+def _back(material: ReadingMaterial) -> Sequence[int]:
+    return range(material.previous + 1)
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,55 @@
+"""What a report of reading times is made from, of a study or of files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from predictors.evaluation.reading_times import PreparedWords, TimedWords, prepared
+from survey.instruments.self_paced_reading.analysis.cleaning import Cleaned, CleaningRules, ReadTimes, cleaned
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingMaterial:
+    """W words of passages, T times, and the surprisals (W,) of each model, NaN where it says nothing.
+
+    frequencies_known: whether log frequencies were asked for; without them there is no delta log-likelihood. fixated:
+    (T,) whether the previous word was fixated, for times of eye-tracking that say so.
+    """
+
+    passage_names: tuple[str, ...]
+    words: TimedWords
+    times: ReadTimes
+    has_people: bool
+    models: Mapping[str, np.ndarray]
+    rules: CleaningRules
+    previous: int = 2
+    frequencies_known: bool = True
+    keeps_punctuation: bool = False
+    fixated: np.ndarray | None = None
+
+    @cached_property
+    def cleaning(self) -> Cleaned:
+        return cleaned(self.times, self.rules)
+
+    @cached_property
+    def kept(self) -> ReadTimes:
+        """The times that count."""
+        keep, all_times = self.cleaning.keep, self.times
+        return ReadTimes(
+            all_times.word[keep],
+            all_times.passage[keep],
+            all_times.person[keep],
+            all_times.time[keep],
+            all_times.right[keep],
+            all_times.marked[keep],
+        )
+
+    @property
+    def kept_fixated(self) -> np.ndarray:
+        return np.zeros(0) if self.fixated is None else self.fixated[self.cleaning.keep]
+
+    @cached_property
+    def prepared(self) -> PreparedWords:
+        return prepared(self.words, keeps_punctuation=self.keeps_punctuation, previous=self.previous)

@@ -1,0 +1,134 @@
+"""The report `reading` of a study: times, what is left out of them, and what its models' surprisal adds."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from predictors.evaluation.reading_times import TimedWords
+from survey.contracts import instruments
+from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.exceptions import HunchError, StateRefused
+from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
+from survey.instruments.self_paced_reading.labels import answer_of, times_of
+from survey.instruments.self_paced_reading.model_words import surprisals
+from survey.services.answers.conditions import read_condition
+from survey.services.answers.counting import counting, study_answers
+from survey.services.banks.frequencies import log_frequencies
+
+from . import findings
+from .material import ReadingMaterial
+
+if TYPE_CHECKING:
+    from survey.models import Assignment, Question, Study
+
+
+class ReadingReport(Report):
+    arguments: ClassVar[Sequence[Argument]] = (
+        Argument("condition", "only answers under FACTOR=LEVEL", many=True),
+        Argument(
+            "model",
+            "linear, or gamm: the data and a script for R's mgcv are written beside the report, too",
+            default="linear",
+            choices=lambda study: findings.FITS,
+        ),
+        Argument("marked", "leave_out, or keep: passages that are marked count too", default="leave_out"),
+    )
+
+    def obstacle(self, study: "Study") -> str:
+        if counting(study.main_stages()).exists():
+            return ""
+        return f"nobody has read a passage of {study.slug} yet"
+
+    def make(self, study: "Study", given: Given) -> Findings:
+        fit, marked = given.one("model"), given.one("marked")
+        if fit not in findings.FITS:
+            raise HunchError(f"model: {fit!r} is none of: {', '.join(findings.FITS)}")
+        if marked not in ("leave_out", "keep"):
+            raise HunchError(f"marked: {marked!r} is none of: leave_out, keep")
+        answers = [
+            one for one in study_answers(study, levels=read_condition(study, given["condition"])) if times_of(one)
+        ]
+        if not answers:
+            raise StateRefused(self.obstacle(study) or "nobody has read a passage under this condition")
+        material, notes = _material(study, answers, keeps_marked=marked == "keep")
+        people = len({one.sitting.respondent_id for one in answers})
+        return findings.make(
+            material,
+            fit=fit,
+            title="Reading times",
+            lines=[f"{people:,} people read {len(material.passage_names):,} passages"],
+            notes=notes,
+        )
+
+
+def _material(
+    study: "Study", answers: "Sequence[Assignment]", *, keeps_marked: bool
+) -> tuple[ReadingMaterial, list[str]]:
+    options = instruments.of_study(study).options
+    passages: dict[int, Question] = {}
+    for one in answers:
+        question = one.slot.item.read_passage.question
+        passages.setdefault(question.pk, question)
+    questions = sorted(passages.values(), key=lambda one: one.position)
+    texts = [one.plain.split() for one in questions]
+    words = [word for text in texts for word in text]
+    first = dict(zip((one.pk for one in questions), np.cumsum([0, *map(len, texts)]).tolist(), strict=False))
+    number = {one.pk: place for place, one in enumerate(questions)}
+    notes = []
+    frequency = np.full(len(words), math.nan)
+    if options.frequencies:
+        frequency = log_frequencies(options.frequencies, words)
+    elif not study.config.models:
+        notes.append("the study names no language model: add [[models]] and the option frequencies to compare some")
+    stretch = np.repeat(np.arange(len(texts)), [len(text) for text in texts]).astype(np.int64)
+    place = np.concatenate([np.arange(len(text)) for text in texts]).astype(np.int64)
+    last = np.concatenate([np.arange(len(text)) == len(text) - 1 for text in texts])
+    models = {}
+    for name, found in surprisals(study, questions).items():
+        column = np.full(len(words), math.nan)
+        for key, values in found.items():
+            if len(values) == len(texts[number[key]]):
+                column[first[key] : first[key] + len(values)] = values
+        if np.isfinite(column).sum() < 3:
+            notes.append(f"{name}: left out, since it has not read the passages; run hunch reading {study.slug} --read")
+            continue
+        models[name] = column
+    return (
+        ReadingMaterial(
+            tuple(one.external_id for one in questions),
+            TimedWords(words, stretch, place, frequency, last),
+            _times(answers, first, number),
+            has_people=True,
+            models=models,
+            rules=CleaningRules(options.shortest, options.longest, options.least_right, keeps_marked),
+            previous=options.previous,
+            frequencies_known=bool(options.frequencies),
+        ),
+        notes,
+    )
+
+
+def _times(answers: "Sequence[Assignment]", first: dict[int, int], number: dict[int, int]) -> ReadTimes:
+    word, passage, person, time, right, marked = [], [], [], [], [], []
+    people: dict[int, int] = {}
+    for one in answers:
+        read, answer = times_of(one), answer_of(one)
+        if read is None:
+            continue
+        key, count = one.slot.item.read_passage.question_id, len(read.times)
+        word.append(first[key] + np.arange(count))
+        passage.append(np.full(count, number[key]))
+        person.append(np.full(count, people.setdefault(one.sitting.respondent_id, len(people))))
+        time.append(np.array(read.times, dtype=np.float64))
+        right.append(np.full(count, math.nan if answer is None else float(answer.right)))
+        marked.append(np.full(count, bool(read.marks)))
+    return ReadTimes(
+        np.concatenate(word).astype(np.int64),
+        np.concatenate(passage).astype(np.int64),
+        np.concatenate(person).astype(np.int64),
+        np.concatenate(time),
+        np.concatenate(right),
+        np.concatenate(marked),
+    )

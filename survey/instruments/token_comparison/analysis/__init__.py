@@ -1,0 +1,1 @@
+"""What comparisons of next tokens say: numpy alone, without the database."""

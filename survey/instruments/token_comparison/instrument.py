@@ -1,0 +1,261 @@
+"""The comparison of next tokens as the core sees it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+
+from survey.contracts.instruments import CONTRACT, Demonstration, ListedInstrument, Place, Practice, Signals
+from survey.contracts.reports import ReportEntry
+from survey.contracts.screens import Points, Screen
+from survey.contracts.tables import ExtraFile
+from survey.exceptions import HunchError
+from survey.models import Assignment, Item, Question, Response
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.base.compiled import insert
+from survey.study_file import Note
+
+from . import export, people, practice, preparing, screens
+from .analysis.rewards import REWARD_RULE, REWARD_VERSION, points
+from .estimands import ComparisonEstimates
+from .labels import stated_of
+from .models import PreparedContext, StatedChance, TokenPair
+from .options import ComparisonOptions
+
+ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("times", "<i4"), ("log_g", "<f8")])
+GENERATOR: Place = ("instrument", "options", "generator")
+# What no page of a person shows.
+ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+
+
+class ComparisonSignals(Signals):
+    """Words read for an item, and the chances that were stated: who always states the same one may not be reading."""
+
+    round_values = (50,)
+
+    def word_counts(self, items: Any) -> dict[int, int]:
+        pairs = TokenPair.objects.filter(pk__in=items).select_related("question", "context")
+        return {pair.pk: len(pair.shown.split()) for pair in pairs}
+
+    def stated_values(self, sittings: Any) -> Iterable[tuple[int, str, int]]:
+        rows = StatedChance.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        for sitting, percent in rows.values_list("response__assignment__sitting", "percent_left").iterator():
+            yield sitting, "percent_left", percent
+
+
+class TokenComparison(ListedInstrument):
+    """A context and two tokens, of which one is how it goes on; the other was drawn by the generator."""
+
+    name = "token_comparison"
+    title = "Token comparison"
+    contract = CONTRACT
+    options_model = ComparisonOptions
+    columns = export.COLUMNS
+    codebook_note = "Logarithms are natural. Probabilities of tokens are those among tokens that people can read."
+    signals = ComparisonSignals()
+    estimates = ComparisonEstimates()
+    demonstration = Demonstration(
+        "example-token-comparison.toml",
+        "survey.instruments.token_comparison.demonstration.load_bank",
+        "survey.instruments.token_comparison.demonstration.verdict",
+        bank="starter-passages",
+    )
+
+    @property
+    def practice(self) -> Practice:
+        return practice.ComparisonPractice((self.options if self._study is not None else ComparisonOptions()).ratios)
+
+    def reports(self) -> Sequence[ReportEntry]:
+        return (
+            ReportEntry(
+                "token_comparison",
+                "Comparisons of next tokens",
+                "People's loss and perplexity at predicting the next token, beside models whose loss is known.",
+                "survey.instruments.token_comparison.reports.study_report.TokenComparisonReport",
+            ),
+        )
+
+    # The study file
+
+    def problems(self) -> Iterator[tuple[Place, str]]:
+        config, options = self.study.config, self.options
+        if not options.generator:
+            yield GENERATOR, "is missing: name what draws the other tokens, local:FOLDER or ngram:NAME"
+            return
+        questions = filtered_questions(self.study)
+        try:
+            left = preparing.missing(options, questions)
+            if left and preparing.is_quick(options.generator, len(left)):
+                preparing.prepare(questions, options)
+                left = []
+            quick = [one for one in config.models if preparing.is_quick(one.source, len(questions))]
+            if not left and quick:
+                preparing.prepare(questions, options, quick)
+        except HunchError as exc:
+            yield GENERATOR, exc.message.removeprefix("instrument.options.generator: ")
+            return
+        if left:
+            yield GENERATOR, preparing.not_prepared("the bank", len(left)).message
+
+    def remarks(self) -> Sequence[Note]:
+        found = []
+        if not self.study.config.models:
+            found.append(
+                Note("models", "no language model is named: without one to check, the report shows no perplexity")
+            )
+        if self.options.contexts_together:
+            found.append(
+                Note(
+                    "instrument.options.contexts_together",
+                    "who meets a context again has seen its true token: only first answers then say what people expect",
+                )
+            )
+        return found
+
+    # Items
+
+    def contexts(self, questions: Sequence[Question]) -> dict[int, list[PreparedContext]]:
+        """The prepared contexts of these questions."""
+        return preparing.contexts_of(self.options, questions)
+
+    def usable(self, questions: list[Question]) -> list[Question]:
+        """Texts with something to compare. Where all draws are the true token nothing is asked."""
+        there = self.contexts(questions) if self.options.generator else {}
+        return [question for question in questions if any(one.drawn for one in there.get(question.pk, ()))]
+
+    def drawn_by(self) -> Any:
+        return {"preparation": preparing.preparation_of(self.options)}
+
+    def universe(self, questions: Sequence[Question]) -> np.ndarray:
+        there = self.contexts(questions)
+        rows = [
+            (index, context.position, other.id, other.times, other.log_g)
+            for index, question in enumerate(questions)
+            for context in there.get(question.pk, ())
+            for other in context.others
+        ]
+        return np.array(rows, dtype=ROW)
+
+    def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
+        return f"{questions[row['question']].position}@{int(row['position'])}/{int(row['other'])}"
+
+    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
+        """The text: a person gets one comparison of a context, and one context of a text, since a longer context shows
+        how a shorter one goes on."""
+        question = int(row["question"])
+        return (question, int(row["position"]), int(row["other"])) if self._together else (question,)
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[Any, ...]]:
+        pairs = TokenPair.objects.select_related("context").in_bulk([item.pk for item in items])
+        found = [pairs[item.pk] for item in items]
+        if self._together:
+            return [(pair.question_id, pair.context.position, pair.other_id) for pair in found]
+        return [(pair.question_id,) for pair in found]
+
+    @property
+    def _together(self) -> bool:
+        together: bool = self.options.contexts_together
+        return together
+
+    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
+        pairs = TokenPair.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(pairs[item.pk].question,) for item in items]
+
+    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
+        return [(item.token_pair.question_id,) for item in items]
+
+    def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
+        there = {
+            (key, context.position): (context, {other.id: other.text for other in context.others})
+            for key, contexts in self.contexts(questions).items()
+            for context in contexts
+        }
+        drawn = [there[questions[row["question"]].pk, int(row["position"])] for row in rows]
+        TokenPair.objects.bulk_create(
+            [
+                TokenPair(
+                    item=item,
+                    question=questions[row["question"]],
+                    context=context,
+                    other_id=int(row["other"]),
+                    other_text=texts[int(row["other"])],
+                    multiplicity=int(row["times"]),
+                    log_g_other=float(row["log_g"]),
+                )
+                for item, row, (context, texts) in zip(items, rows, drawn, strict=True)
+            ],
+            batch_size=2000,
+        )
+
+    # Screens and responses
+
+    @classmethod
+    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+        pair = "slot__item__token_pair"
+        hidden = [f"{pair}__question__{name}" for name in ON_NO_SCREEN]
+        return assignments.select_related(f"{pair}__question", f"{pair}__context").defer(
+            *hidden, f"{pair}__context__drawn"
+        )
+
+    @classmethod
+    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
+        return responses.select_related("stated_chance")
+
+    def next_screen(self, assignment: Assignment) -> Screen | None:
+        return screens.next_screen(assignment, self.options_for(assignment))
+
+    def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        assignment = response.assignment
+        left, percent = screens.true_is_left(assignment), int(cleaned["percent_left"])
+        g_true = float(np.exp(assignment.slot.item.token_pair.context.log_g_true))
+        reward = points(percent if left else 100 - percent, g_true=g_true)
+        insert(
+            StatedChance(response=response, percent_left=percent, true_is_left=left, reward=Decimal(f"{reward:.4f}"))
+        )
+
+    def score(self, response: Response) -> Points | None:
+        """The reward, in points of the panel's bonus; the endowment comes with the first answer of a sitting."""
+        if response.screen != screens.COMPARE:
+            return None
+        assignment = response.assignment
+        options = self.options_for(assignment)
+        endowment = options.endowment if assignment.position == 1 else 0
+        value = (response.stated_chance.reward + endowment) / options.points_per_bonus_point
+        return Points(value.quantize(Decimal("0.0001")), REWARD_RULE, REWARD_VERSION)
+
+    def answer_in_words(self, response: Response) -> str:
+        if not hasattr(response, "stated_chance"):
+            return ""
+        stated = response.stated_chance
+        return f"{stated.percent_left} % left, {stated.percent_true} % for the true token"
+
+    def answer_values(self, assignment: Assignment) -> list[Any]:
+        stated = stated_of(assignment)
+        return [] if stated is None else [stated.percent_left, stated.true_is_left]
+
+    def counts_unfinished(self, assignment: Assignment) -> bool:
+        """Whoever left before reading which was true has answered."""
+        return stated_of(assignment) is not None
+
+    # Export
+
+    def export_values(self, assignment: Assignment) -> list[Any]:
+        return export.values(assignment)
+
+    def prefetch(self) -> Sequence[str]:
+        return (
+            "responses__stated_chance",
+            "slot__item__token_pair__question__task",
+            "slot__item__token_pair__context__tokenizer",
+        )
+
+    def outcome_relations(self) -> Sequence[str]:
+        return ("responses__stated_chance",)
+
+    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
+        return (ExtraFile("comparisons.csv", export.ANSWERS, export.answer_rows(assignments)),)
+
+    def simulated_person(self, *, seed: int, null: bool = False) -> people.ComparingPerson:
+        return people.ComparingPerson(study=self.study, ratios=self.options.ratios, seed=seed, null=null)

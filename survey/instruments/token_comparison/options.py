@@ -1,0 +1,48 @@
+"""The options of token comparisons in the study file."""
+
+from pydantic import Field, field_validator
+
+from survey.contracts.instruments import Options
+
+from .analysis.rewards import RATIOS, UNSURE
+
+LEAST_CONTEXT = 8
+"""Tokens that every context has."""
+
+
+class ComparisonOptions(Options):
+    generator: str = Field(
+        default="", max_length=500, description="What draws the other tokens: local:FOLDER or ngram:NAME."
+    )
+    draws: int = Field(default=40, ge=2, le=1000, description="Tokens that are drawn for each context.")
+    context_tokens: int = Field(
+        default=120, ge=LEAST_CONTEXT, le=500, description="The most tokens of a context, from a text's beginning."
+    )
+    contexts_per_text: int = Field(default=1, ge=1, le=20, description="Contexts of each text, at drawn places.")
+    draw_seed: int = Field(
+        default=1,
+        ge=0,
+        lt=2**53,
+        description="Places and tokens are drawn from it. Studies with the same one share their comparisons.",
+    )
+    ratios: tuple[int, ...] = Field(default=RATIOS, description="The chances in percent that people choose from.")
+    contexts_together: bool = Field(
+        default=False, description="A person may get several comparisons of one context, or contexts of one text."
+    )
+    endowment: int = Field(default=2000, ge=0, le=1_000_000, description="Points that every person starts with.")
+    points_per_bonus_point: int = Field(
+        default=100, ge=1, le=1_000_000, description="So many points are one point of the panel's bonus_per_point."
+    )
+
+    @field_validator("ratios")
+    @classmethod
+    def _ratios_fit(cls, ratios: tuple[int, ...]) -> tuple[int, ...]:
+        if any(not 0 < one < 100 for one in ratios):
+            raise ValueError("every ratio lies between 1 and 99: with 0 or 100 a reward could be infinite")
+        if list(ratios) != sorted(set(ratios)):
+            raise ValueError("write the ratios in rising order, each once")
+        if UNSURE not in ratios or [100 - one for one in reversed(ratios)] != list(ratios):
+            raise ValueError("ratios are symmetric about 50, and 50 is one of them: for each p also 100 - p")
+        if not 3 <= len(ratios) <= 21:
+            raise ValueError("name 3 to 21 ratios")
+        return ratios

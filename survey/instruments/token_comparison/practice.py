@@ -1,0 +1,67 @@
+"""Practice: the usual screens with a researcher's examples, with their rewards."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
+
+from survey.contracts.instruments import Practice
+from survey.contracts.screens import Screen
+from survey.services.base.seeds import derive
+
+from .analysis.rewards import points
+from .screens import comparison_screen, revealed_screen
+
+if TYPE_CHECKING:
+    from survey.models import Sitting
+
+TEXTS = ("context", "true", "other", "g_true")
+
+
+class ComparisonPractice(Practice):
+    def __init__(self, ratios: Sequence[int]) -> None:
+        self._ratios = ratios
+
+    def problems(self, example: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        for name in TEXTS:
+            if not example.get(name, "").strip():
+                yield name, "is missing: the practice comparison has context, true, other and g_true"
+        for name in sorted(set(example) - set(TEXTS)):
+            yield name, f"unknown; the practice comparison has {', '.join(TEXTS)}"
+        if example.get("true") and example.get("true") == example.get("other"):
+            yield "other", "is the true token: name another one"
+        if example.get("g_true", "").strip() and chance_of(example) is None:
+            yield "g_true", f"{example['g_true'][:20]!r} is no chance: write a number above 0 and up to 1, such as 0.3"
+
+    def screen(
+        self, *, sitting: "Sitting", example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
+    ) -> Screen | None:
+        left = bool(derive(sitting.stage.seed, "practice side", sitting.public_id.hex, example["context"]) % 2)
+        context = example["context"]
+        if not given:
+            tokens = (example["true"], example["other"])
+            return comparison_screen(context=context, tokens=tokens if left else tokens[::-1], ratios=self._ratios)
+        if len(given) > 1:
+            return None
+        stated = int(given[0]["percent_left"])
+        percent = stated if left else 100 - stated
+        return revealed_screen(
+            context=context,
+            true=example["true"],
+            percent_true=percent,
+            reward=points(percent, g_true=chance_of(example) or 0.0),
+            total=None,
+            practice=True,
+        )
+
+    def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        return [_("You gave %(percent)s %% to the left one.") % {"percent": given[0]["percent_left"]}]
+
+
+def chance_of(example: Mapping[str, str]) -> float | None:
+    """The generator's chance of the true token in an example; None where it is none."""
+    try:
+        value = float(example["g_true"])
+    except ValueError:
+        return None
+    return value if 0 < value <= 1 else None

@@ -1,0 +1,73 @@
+"""`manage.py prepare_passages SLUG` or `--bank NAME`: tokens of passages, and what models expect at each."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from predictors.errors import PredictorError
+from predictors.readings import Source, parse_source
+from survey.console.command import HunchCommand
+from survey.console.progress_bars import bar
+from survey.exceptions import HunchError
+from survey.models import Question
+from survey.services.banks import passages
+from survey.services.banks.importing import find_bank
+from survey.services.studies.finding import find_study
+
+
+class Command(HunchCommand):
+    help = (
+        "Cut the passages of a bank into tokens, and let language models read them: next-token studies take both from "
+        "the database, and nobody waits for a model. What is stored is passed over, so it can be run again."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", nargs="?", help="a study: its bank, tokenizer and [[models]]")
+        parser.add_argument("--bank", default="", metavar="NAME", help="a bank of passages, or NAME@VERSION")
+        parser.add_argument("--tokenizer", default="", metavar="SOURCE", help=passages.SOURCES)
+        parser.add_argument(
+            "--model", action="append", default=[], metavar="NAME=SOURCE", help="what reads: local:FOLDER or ngram:NAME"
+        )
+
+    def handle(self, *args: Any, slug: str | None, bank: str, tokenizer: str, model: list[str], **options: Any) -> None:
+        if bool(slug) == bool(bank):
+            raise HunchError("SLUG: name a study, or give --bank NAME, and not both")
+        try:
+            models = [parse_source(one) for one in model]
+        except PredictorError as exc:
+            raise HunchError(str(exc)) from exc
+        if slug:
+            questions, tokenizer, models = _of_study(slug, tokenizer, models)
+        else:
+            if not tokenizer:
+                raise HunchError(f"--tokenizer: is missing; write {passages.SOURCES}")
+            questions = list(find_bank(bank).questions.filter(flag="").order_by("position"))
+        with bar(total=0, name="passages") as shown:
+
+            def progress(what: str, done: int, total: int) -> None:
+                shown.set_description(what[:22])
+                shown.total = total
+                shown.update(done - shown.n)
+
+            found = passages.prepare(questions, tokenizer=tokenizer, models=models, progress=progress)
+        self.stdout.write(f"{found.passages:,} passages have {found.tokens:,} tokens by {found.tokenizer}")
+        for name, count in found.read.items():
+            self.stdout.write(f"{name}: {count:,} passages read now")
+
+
+def _of_study(slug: str, tokenizer: str, models: list[Source]) -> tuple[list[Question], str, list[Source]]:
+    study = find_study(slug)
+    given = study.config.instrument.options.get("tokenizer", "")
+    if study.config.instrument.options.get("unit") == "character":
+        given = passages.CHARACTERS
+    if not given or tokenizer or models:
+        raise HunchError(
+            f"{slug}: its file says which tokenizer and models it has; give --bank NAME for others"
+            if given
+            else f"{slug}: is of the kind {study.instrument} and has no tokenizer; give --bank NAME and --tokenizer"
+        )
+    named = study.config.models
+    return (
+        list(study.bank.questions.filter(flag="").order_by("position")),
+        given,
+        [passages.source_of(one) for one in named],
+    )

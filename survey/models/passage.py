@@ -1,0 +1,96 @@
+"""Passages cut into tokens, and what language models expect at each token. Made before a study, never while it runs."""
+
+import io
+import json
+import zlib
+
+import numpy as np
+from django.db import models
+from django.db.models import Q
+
+from .language_model import LanguageModel
+
+# What a model gave to a token: its natural log-probability, the entropy there in nats, and the likeliest token with its
+# log-probability; NaN and -1 where that is not known.
+EXPECTED = np.dtype([("logprob", "<f8"), ("entropy", "<f8"), ("top_id", "<i4"), ("top_logprob", "<f8")])
+
+
+class TokenizerRecord(models.Model):
+    """A tokenizer that has cut passages. One source is one tokenizer for ever: another hash is refused."""
+
+    source = models.CharField(
+        max_length=520, unique=True, help_text="Where it is from: pairs:NAME, local:FOLDER, ngram:NAME or characters."
+    )
+    sha256 = models.CharField(max_length=64, help_text="Of all that decides how it cuts a text.")
+    size = models.PositiveIntegerField(help_text="Tokens of its vocabulary.")
+    words = models.BinaryField(help_text="The text of each token, by its id: JSON, compressed.")
+    content = models.BinaryField(blank=True, help_text="The tokenizer itself, where it was trained here.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["source"]
+        constraints = [models.CheckConstraint(condition=~Q(words=b""), name="tokenizer_has_words")]
+
+    def __str__(self) -> str:
+        return f"{self.source} ({self.sha256[:12]})"
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The text of each token, by its id; empty for ids that no text has."""
+        found: list[str] = json.loads(zlib.decompress(bytes(self.words)))
+        return found
+
+
+class CutText(models.Model):
+    """A text as a tokenizer cuts it. The text itself is not stored, only its hash."""
+
+    tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="texts")
+    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
+    token_count = models.PositiveIntegerField()
+    tokens = models.BinaryField(help_text="Id, start and end of each token, as a .npy file.")
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["tokenizer", "text_sha256"], name="text_cut_once_a_tokenizer")]
+
+    def __str__(self) -> str:
+        return f"text {self.text_sha256[:12]} by {self.tokenizer}"
+
+    @property
+    def token_array(self) -> np.ndarray:
+        """(n,) with the fields id, start and end."""
+        found: np.ndarray = np.load(io.BytesIO(bytes(self.tokens)), allow_pickle=False)
+        return found
+
+
+class TokenExpectation(models.Model):
+    """What a language model expects at each token of a text, by the ids of one tokenizer."""
+
+    language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
+    tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="expectations")
+    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
+    source = models.CharField(max_length=520, help_text="What read it: local:FOLDER or ngram:NAME.")
+    source_sha256 = models.CharField(max_length=64, help_text="Of all that the reading depends on beside the text.")
+    code_version = models.CharField(max_length=10)
+    values = models.BinaryField(
+        help_text="Log-probability of the token, entropy, likeliest token and its log-probability, as a .npy file."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["text_sha256", "tokenizer", "source_sha256", "language_model", "code_version"],
+                name="expectation_once_a_text",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.language_model} on text {self.text_sha256[:12]}"
+
+    @property
+    def token_array(self) -> np.ndarray:
+        """(n,) of `EXPECTED`."""
+        found: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
+        return found

@@ -1,0 +1,67 @@
+"""How frequent words are: log10 of counts or shares, from a file that somebody has or from an n-gram model."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predictors.errors import PredictorError
+from predictors.word_forms import normalised, stripped
+from survey.exceptions import HunchError
+
+from . import ngrams
+from .csv_rows import csv_rows
+from .importing import Problems
+
+NGRAM = "ngram:"
+
+
+def log_frequencies(given: str, words: Sequence[str]) -> np.ndarray:
+    """log10 of how often each of n words occurs (n,), NaN where that is not known.
+
+    Args:
+        given: the path of a file with word and log_frequency or count, or ngram:NAME.
+
+    Raises:
+        HunchError: the file or the model cannot be used.
+    """
+    wanted = [normalised(word) for word in words]
+    if not given.startswith(NGRAM):
+        known = read_frequencies(Path(given))
+        return np.array([known.get(word, math.nan) for word in wanted], dtype=np.float64)
+    try:
+        model: Any = ngrams.load(given.removeprefix(NGRAM))
+    except PredictorError as exc:
+        raise HunchError(f"frequencies: {exc}") from exc
+    # The unigram of the model, pooled over the ways in which a word is written.
+    shares: Counter[str] = Counter()
+    for word, share in model.unigram().items():
+        shares[normalised(word)] += share
+    return np.array([math.log10(shares[word]) if shares[word] else math.nan for word in wanted], dtype=np.float64)
+
+
+def read_frequencies(path: Path) -> dict[str, float]:
+    """log10 of how often words occur: a file with `word` and `log_frequency`, or `word` and `count`.
+
+    Raises:
+        FileErrors: with every problem.
+    """
+    problems = Problems()
+    found: dict[str, float] = {}
+    for line, row in csv_rows(path, ("word",), problems):
+        word = stripped(row["word"].strip())
+        text = row.get("log_frequency") or row.get("count") or ""
+        try:
+            value = float(text)
+            if "log_frequency" not in row:
+                value = math.log10(value)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            problems.add(str(path), line, "log_frequency, count", f"{text[:20]!r} is no number, or a count of 0")
+        found[normalised(word)] = value
+    problems.raise_if_any()
+    return found

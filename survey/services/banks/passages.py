@@ -1,0 +1,417 @@
+"""Passages: their tokens by one tokenizer, and what language models expect at each. All of it is worked out before a
+study and stored; pages and plans read it from there.
+
+A tokenizer is named by its source: `pairs:NAME` is one that `train_tokenizer` made, `local:FOLDER` that of a model on
+disk, `ngram:NAME` that of an n-gram model over tokens or characters, and `characters` makes every character a token.
+"""
+
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.db import IntegrityError, transaction
+
+from predictors.errors import PredictorError
+from predictors.readings import READING_VERSION, Detail, Source, Text, TextReading
+from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.tokenizing import (
+    CharacterTokenizer,
+    FileTokenizer,
+    PairTokenizer,
+    TextTokenizer,
+    can_be_typed,
+    check_survives,
+)
+from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.models import Bank, CutText, LanguageModel, Question, TokenExpectation, TokenizerRecord
+from survey.models.passage import EXPECTED
+from survey.services.base.auditing import record
+from survey.services.base.hashing import digest
+from survey.study_file.language_models import LanguageModelConfig
+
+from . import ngrams, texts
+from .importing import BANK_NAME, Problems, import_rows
+from .readings import open_reader, text_hash
+
+STARTER_PASSAGES = "starter-passages"  # The bank of passages that comes with Hunch.
+CHARACTERS = "characters"
+PAIRS = "pairs"
+SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
+PART = 100
+ASKED_AT_ONCE = 500
+LISTED = 30  # tokens that a list of those with a beginning has at most
+PROBLEMS_SHOWN = 20
+
+Progress = Callable[[str, int, int], object]
+"""Called as progress(what, texts done, texts in all)."""
+
+
+# Tokenizers
+
+
+def train_tokenizer(
+    given: Sequence[Text], *, name: str, size: int, by: Any = None, via: str = "command"
+) -> TokenizerRecord:
+    """Train a byte-pair tokenizer and store it as pairs:NAME, under a name that is free.
+
+    Raises:
+        HunchError: the name cannot be used, or the size or the texts do not do; nothing is written.
+    """
+    if not BANK_NAME.match(name):
+        raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
+    taken = HunchError(f"name: there is a tokenizer called {name} already; give this one another name")
+    source = f"{PAIRS}:{name}"
+    if TokenizerRecord.objects.filter(source=source).exists():
+        raise taken
+    try:
+        made = PairTokenizer.train([one.text for one in given], size=size)
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
+    try:
+        with transaction.atomic():
+            row = _store(source, made, content=made.to_json().encode())
+            record("train_tokenizer", row, by=by, via=via, size=row.size, texts=len(given), sha256=row.sha256)
+    except IntegrityError as exc:
+        raise taken from exc
+    return row
+
+
+def open_tokenizer(source: str) -> TextTokenizer:
+    """What cuts texts, by its source.
+
+    Raises:
+        HunchError: there is no such source, or it cannot be read.
+    """
+    scheme, _colon, target = source.partition(":")
+    try:
+        if source == CHARACTERS:
+            return CharacterTokenizer()
+        if scheme == PAIRS and target:
+            return _trained(source)
+        if scheme == LOCAL and target:
+            return FileTokenizer(target)
+        if scheme == NGRAM and target:
+            return _of_ngram(target)
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
+    raise HunchError(f"tokenizer: {source[:80]!r} names no tokenizer; write {SOURCES}")
+
+
+def _trained(source: str) -> PairTokenizer:
+    row = TokenizerRecord.objects.filter(source=source).first()
+    if row is None:
+        made = TokenizerRecord.objects.filter(source__startswith=f"{PAIRS}:").values_list("source", flat=True)[:10]
+        raise NotFound(
+            f"tokenizer: there is no {source}; there are: {', '.join(made) or 'none'}; train_tokenizer makes one"
+        )
+    return PairTokenizer.from_json(bytes(row.content))
+
+
+def _of_ngram(name: str) -> TextTokenizer:
+    model = ngrams.load(name)
+    if model.cut_by is not None:
+        return model.cut_by
+    if model.unit == "character":
+        return CharacterTokenizer()
+    raise HunchError(f"tokenizer: ngram:{name} is a model of words, not of tokens; train one with --unit token")
+
+
+def registered(source: str) -> TokenizerRecord:
+    """The stored tokenizer of this source.
+
+    Raises:
+        StateRefused: nothing was cut by it yet.
+    """
+    row = TokenizerRecord.objects.filter(source=source).first()
+    if row is None:
+        raise StateRefused(f"tokenizer: nothing was cut by {source} yet; run prepare_passages --tokenizer {source}")
+    return row
+
+
+def register(source: str) -> tuple[TokenizerRecord, TextTokenizer]:
+    """The tokenizer of this source, and its row, which is made where there is none.
+
+    Raises:
+        HunchError: it cannot be read, or it is not the one that this source was when passages were first cut.
+    """
+    tokenizer = open_tokenizer(source)
+    row = TokenizerRecord.objects.filter(source=source).first() or _store(source, tokenizer)
+    if row.sha256 != tokenizer.sha256:
+        raise HunchError(
+            f"tokenizer: {source} has changed since passages were cut by it: its hash was {row.sha256[:12]} and is "
+            f"{tokenizer.sha256[:12]}; put the old files back, or name the new tokenizer by another path"
+        )
+    return row, tokenizer
+
+
+def _store(source: str, tokenizer: TextTokenizer, *, content: bytes = b"") -> TokenizerRecord:
+    words = list(tokenizer.vocabulary)
+    row, _made = TokenizerRecord.objects.get_or_create(
+        source=source,
+        defaults={
+            "sha256": tokenizer.sha256,
+            "size": len(words),
+            "words": zlib.compress(json.dumps(words, ensure_ascii=False).encode()),
+            "content": content,
+        },
+    )
+    return row
+
+
+class Vocabulary:
+    """The tokens that people can type: those with a text that no other token has, without control characters."""
+
+    def __init__(self, words: Sequence[str], *, characters: bool = False) -> None:
+        self._characters = characters
+        self._words = words
+        id_of: dict[str, int] = {}
+        twice = set()
+        for place, word in enumerate(words):
+            if word in id_of:
+                twice.add(word)
+            id_of.setdefault(word, place)
+        self._id_of = {word: at for word, at in id_of.items() if word not in twice and can_be_typed(word)}
+
+    def id_of(self, text: str) -> int | None:
+        """The id of the token with exactly this text; None where nobody can type one."""
+        if self._characters:
+            return ord(text) if len(text) == 1 and can_be_typed(text) else None
+        return self._id_of.get(text)
+
+    def text_of(self, token: int) -> str:
+        """The text of a token; empty where there is none."""
+        if self._characters:
+            return chr(token) if token >= 0 else ""
+        return self._words[token] if 0 <= token < len(self._words) else ""
+
+    def typable(self, tokens: np.ndarray) -> np.ndarray:
+        """Which of these ids (n,) people can type: bool (n,)."""
+        texts_of = [self.text_of(int(one)) for one in tokens]
+        return np.array([bool(text) and self.id_of(text) is not None for text in texts_of], dtype=bool)
+
+    def commonest(self, most: int) -> list[str]:
+        """Words of few letters that a tokenizer has learnt early, and so stand often."""
+        if self._characters:
+            return list("etaoinshrdlu ")[:most]
+        words = [word for word in self._id_of if len(word) > 1 and word[0] == " " and word[1:].isalpha()]
+        return (words or list(self._id_of))[:most]
+
+    def beginning_with(self, text: str, most: int = LISTED) -> list[str]:
+        """Tokens with this beginning, the shortest first; none without a beginning."""
+        if not text:
+            return []
+        found = [word for word in self._id_of if word.startswith(text)]
+        return sorted(found, key=lambda word: (len(word), word))[:most]
+
+
+def vocabulary_of(row: TokenizerRecord) -> Vocabulary:
+    """The tokens of a stored tokenizer that people can type; read once in a process."""
+    return _vocabulary(row.pk, row.sha256)
+
+
+@lru_cache(maxsize=4)
+def _vocabulary(key: int, sha256: str) -> Vocabulary:
+    return Vocabulary(TokenizerRecord.objects.get(pk=key).vocabulary, characters=sha256 == CharacterTokenizer.sha256)
+
+
+# Texts
+
+
+def source_of(model: LanguageModelConfig) -> Source:
+    """What reads, of a model of the study file."""
+    scheme, _colon, target = model.source.partition(":")
+    return Source(scheme, target.strip(), model.name)
+
+
+def cut_texts(source: str, wanted: Sequence[Text], *, progress: Progress | None = None) -> TokenizerRecord:
+    """Cut texts and store their tokens; those that are stored already are passed over.
+
+    Raises:
+        HunchError: the tokenizer cannot be used or has changed, or texts do not survive it; nothing is written then.
+    """
+    row, tokenizer = register(source)
+    stored = set(tokens_of(row, wanted))
+    made: dict[str, CutText] = {}
+    problems = []
+    for number, one in enumerate(wanted, start=1):
+        sha256 = text_hash(one.text)
+        if sha256 not in stored and sha256 not in made:
+            try:
+                cut = check_survives(tokenizer, one.text)
+            except PredictorError as exc:
+                problems.append(f"{one.id}: {exc}")
+                continue
+            made[sha256] = CutText(tokenizer=row, text_sha256=sha256, token_count=len(cut), tokens=_bytes(cut))
+        if progress is not None:
+            progress("tokens", number, len(wanted))
+    if problems:
+        more = f"\nand {len(problems) - PROBLEMS_SHOWN} more" if len(problems) > PROBLEMS_SHOWN else ""
+        raise HunchError("\n".join(problems[:PROBLEMS_SHOWN]) + more)
+    CutText.objects.bulk_create(list(made.values()), batch_size=PART, ignore_conflicts=True)
+    return row
+
+
+def tokens_of(row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, np.ndarray]:
+    """The stored tokens of these texts, by the texts' hashes: (n,) with the fields id, start and end."""
+    return {one.text_sha256: one.token_array for one in _of_texts(row.texts.all(), wanted)}
+
+
+def token_counts(row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, int]:
+    """How many tokens each of these texts has, by the texts' hashes."""
+    return {one.text_sha256: one.token_count for one in _of_texts(row.texts.defer("tokens"), wanted)}
+
+
+def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, progress: Progress | None = None) -> int:
+    """Let a model read texts that are cut already, and store what it expects at each token. Texts that it has read are
+    not read again.
+
+    Returns:
+        How many texts it read now.
+
+    Raises:
+        HunchError: the model cannot be used, cuts texts by another tokenizer, or stopped in the middle; what it had
+            read is stored.
+    """
+    reader = open_reader(source, wanted)
+    if reader.cutter != row.sha256:
+        raise HunchError(
+            f"models: {source.name}: cuts texts otherwise than {row.source}, so that its tokens are not those of the "
+            "passages; take a model with the same tokenizer"
+        )
+    own = TokenExpectation.objects.filter(
+        tokenizer=row, source_sha256=reader.source, language_model__name=source.name, code_version=READING_VERSION
+    )
+    known = {one.text_sha256 for one in _of_texts(own.defer("values"), wanted)}
+    missing = list({text_hash(one.text): one for one in wanted if text_hash(one.text) not in known}.items())
+    if not missing:
+        return 0
+    cut = tokens_of(row, [one for _sha256, one in missing])
+    model, _made = LanguageModel.objects.get_or_create(name=source.name)
+    pending: list[TokenExpectation] = []
+    done = 0
+    try:
+        for place, reading in reader.each([one for _sha256, one in missing], detail=Detail(top=1)):
+            sha256, text = missing[place]
+            if sha256 not in cut:
+                raise HunchError(f"{text.id}: has no tokens yet; run prepare_passages --tokenizer {row.source}")
+            pending.append(
+                TokenExpectation(
+                    language_model=model,
+                    tokenizer=row,
+                    text_sha256=sha256,
+                    source=str(source),
+                    source_sha256=reader.source,
+                    code_version=READING_VERSION,
+                    values=_bytes(_expected(reading, cut[sha256], source.name, text.id)),
+                )
+            )
+            done += 1
+            if len(pending) >= PART:
+                TokenExpectation.objects.bulk_create(pending, ignore_conflicts=True)
+                pending = []
+            if progress is not None:
+                progress(source.name, done, len(missing))
+    except PredictorError as exc:
+        stored = f"; {done} passages were read and are stored, run it again to go on" if done else ""
+        raise HunchError(f"models: {source.name}: {exc}{stored}") from exc
+    finally:
+        TokenExpectation.objects.bulk_create(pending, ignore_conflicts=True)
+    return done
+
+
+def _expected(reading: TextReading, cut: np.ndarray, model: str, text: str) -> np.ndarray:
+    own, said = reading.of_text, reading.distributions
+    if len(own) != len(cut) or said is None:
+        raise HunchError(f"models: {model}: reads {len(own)} tokens in {text}, which has {len(cut)}")
+    found = np.empty(len(cut), dtype=EXPECTED)
+    found["logprob"] = own["logprob"]
+    found["entropy"] = said.entropy[: len(cut)]
+    found["top_id"] = [ids[0] if len(ids) else -1 for ids in said.top_ids[: len(cut)]]
+    found["top_logprob"] = [one[0][1] if len(one) else np.nan for one in said.top[: len(cut)]]
+    return found
+
+
+def expectations_of(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, np.ndarray]:
+    """What a model expects at each token of these texts, by the texts' hashes: (n,) of `EXPECTED`. Of several versions
+    of a model only the newest counts."""
+    own = TokenExpectation.objects.filter(
+        tokenizer=row, source=str(source), language_model__name=source.name, code_version=READING_VERSION
+    )
+    newest = own.order_by("-pk").values_list("source_sha256", flat=True).first()
+    if newest is None:
+        return {}
+    return {one.text_sha256: one.token_array for one in _of_texts(own.filter(source_sha256=newest), wanted)}
+
+
+def _of_texts(rows: Any, wanted: Sequence[Text]) -> Iterator[Any]:
+    hashes = list({text_hash(one.text) for one in wanted})
+    for start in range(0, len(hashes), ASKED_AT_ONCE):
+        yield from rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE])
+
+
+def _bytes(values: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    np.save(content, values, allow_pickle=False)
+    return content.getvalue()
+
+
+# Banks
+
+
+def texts_of(questions: Sequence[Question]) -> list[Text]:
+    """The passages of questions, by their ids."""
+    return [Text(question.external_id, question.plain) for question in questions]
+
+
+@dataclass(frozen=True)
+class PreparedPassages:
+    """What `prepare` did: passages, their tokens, and how many passages each model read now."""
+
+    tokenizer: TokenizerRecord
+    passages: int
+    tokens: int
+    read: Mapping[str, int]
+
+
+def prepare(
+    questions: Sequence[Question],
+    *,
+    tokenizer: str,
+    models: Sequence[Source] = (),
+    progress: Progress | None = None,
+) -> PreparedPassages:
+    """Cut passages into tokens, and let models read them. What is stored is passed over.
+
+    Raises:
+        HunchError: as in `cut_texts` and `expect`.
+    """
+    wanted = texts_of(questions)
+    row = cut_texts(tokenizer, wanted, progress=progress)
+    read = {model.name: expect(model, row, wanted, progress=progress) for model in models}
+    return PreparedPassages(row, len(wanted), sum(token_counts(row, wanted).values()), read)
+
+
+def load_starter_passages() -> Bank:
+    """The passages that come with Hunch; imported only if no version of the bank holds the same ones."""
+    path = Path(__file__).with_name("passages.csv")
+    problems = Problems()
+    rows = list(texts.read(path, problems, format="passages"))
+    problems.raise_if_any()
+    known = Bank.objects.filter(name=STARTER_PASSAGES, sha256=digest([row.content for row in rows])).first()
+    return known or import_rows(rows, problems, bank_name=STARTER_PASSAGES, source_file=path.name)
+
+
+STARTER_TOKENIZER = f"{PAIRS}:starter"
+STARTER_SIZE = 2000
+
+
+def load_starter_tokenizer(learnt: Sequence[Text]) -> TokenizerRecord:
+    """The tokenizer pairs:starter, which is trained on these texts unless it is stored."""
+    known = TokenizerRecord.objects.filter(source=STARTER_TOKENIZER).first()
+    return known or train_tokenizer(learnt, name=STARTER_TOKENIZER.partition(":")[2], size=STARTER_SIZE)

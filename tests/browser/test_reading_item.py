@@ -1,0 +1,156 @@
+"""Self-paced reading in a real browser: space bar, tap, held key, background, second window, no script, layouts."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from survey.instruments.self_paced_reading.models import PassageAnswer, WordTimes
+from survey.models import Sitting
+from tests import cast
+from tests.browser.visitor import Visitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+TEXTS = (
+    "The <b>lighthouse</b> keeper & his extraordinarily-long-compound-word-of-the-lighthouse-keeper went out again.",
+    "שלום עולם זה משפט ארוך מאוד מאוד.",
+    "A short text.",
+)
+RUNNING = "[data-window].running"
+# What a page hidden by the person looks like to its script.
+HIDE = """() => {
+  Object.defineProperty(document, "hidden", { value: true, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+UNCOVERED = "() => [...document.querySelectorAll('[data-window] span:not(.masked)')].map(word => word.textContent)"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Any:
+    path = tmp_path / "passages.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(("id", "source", "text", "question", "answer"))
+        rows.writerows((f"t{number}", "s", text, "Is it <i>so</i>?", "yes") for number, text in enumerate(TEXTS))
+    call_command("import_questions", str(path), bank="passages", format="passages")
+    return cast.open_study(
+        bank="passages",
+        instrument={"kind": "self_paced_reading"},
+        candidates={"size": 60},
+        roles={"holdout": 0, "controls": 0},
+        sitting={"items": 3},
+        stages=[{"sittings": 1}],
+        title={"en": "Texts", "de": "Texte"},
+        texts={"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
+        blocks=[
+            {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
+            {"kind": "items"},
+            {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
+        ],
+    )
+
+
+def enter(visitor: Visitor, study: Any, language: str = "en") -> None:
+    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
+    visitor.go(f"/s/{study.slug}/?language={language}")
+    visitor.press(words[0])
+    visitor.press(words[1])
+
+
+def start(page: Any) -> int:
+    """Begin the passage; how many words it has."""
+    page.locator("[data-start]").click()
+    page.wait_for_selector(RUNNING)
+    return page.locator("[data-window] span").count()
+
+
+def read_by_space(page: Any, words: int) -> None:
+    for _press in range(words + 1):
+        page.keyboard.press("Space")
+    page.wait_for_selector("[data-screen=passage_question]")
+
+
+def answer(page: Any) -> None:
+    page.get_by_label("Yes", exact=True).or_(page.get_by_label("Ja", exact=True)).check()
+    page.locator("#step-form button[type=submit]").click()
+    page.wait_for_selector("[data-screen=passage], [data-kind=end]")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, live_server: Any, language: str) -> None:
+    visitor = Visitor(browser, live_server.url)
+    page = visitor.page
+    enter(visitor, study, language)
+    for number in range(3):
+        if number == 0:
+            visitor.look("passage before the start", language=language)
+        words = start(page)
+        assert page.evaluate(UNCOVERED) == []
+        page.keyboard.press("Space")
+        page.keyboard.press("Space")
+        (shown,) = page.evaluate(UNCOVERED)
+        assert shown == page.locator("[data-window] span").nth(1).text_content()
+        visitor.look("passage at its second word", language=language)
+        # A key that is held down calls no further word.
+        page.keyboard.down("Space")
+        page.keyboard.down("Space")
+        page.keyboard.up("Space")
+        assert len(page.evaluate(UNCOVERED)) == 1
+        assert page.evaluate(UNCOVERED) == [page.locator("[data-window] span").nth(2).text_content()] or words == 3
+        read_by_space(page, words - 3)
+        if number == 0:
+            visitor.look("question", language=language)
+        answer(page)
+    assert visitor.problems == []
+    times = list(WordTimes.objects.all())
+    assert sorted(len(one.times) for one in times) == sorted(len(text.split()) for text in TEXTS)
+    assert {one.means for one in times} == {"key"} and PassageAnswer.objects.filter(right=True).count() == 3
+    assert all(one.server_ms is not None and sum(one.times) <= one.server_ms + 2000 for one in times)
+    visitor.close()
+
+
+def test_taps_count_and_a_page_in_the_background_is_marked(study: Any, browser: Any, live_server: Any) -> None:
+    visitor = Visitor(browser, live_server.url, has_touch=True)
+    page = visitor.page
+    enter(visitor, study)
+    words = start(page)
+    for _tap in range(words + 1):
+        page.locator("[data-window]").tap()
+    page.wait_for_selector("[data-screen=passage_question]")
+    answer(page)
+    words = start(page)
+    page.keyboard.press("Space")
+    page.evaluate(HIDE)
+    read_by_space(page, words - 1)
+    first, second = WordTimes.objects.order_by("pk")
+    assert first.means == "tap" and "background" not in first.marks
+    assert "background" in second.marks
+    visitor.close()
+
+
+def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, live_server: Any) -> None:
+    visitor = Visitor(browser, live_server.url)
+    enter(visitor, study)
+    words = start(visitor.page)
+    other = visitor.context.new_page()
+    other.goto(visitor.page.url)
+    assert start(other) == words
+    read_by_space(other, words)
+    (found,) = WordTimes.objects.all()
+    assert {"second_window", "opened_again"} <= set(found.marks)
+    visitor.close()
+
+
+def test_without_script_nobody_comes_in(study: Any, browser: Any, live_server: Any) -> None:
+    visitor = Visitor(browser, live_server.url, java_script_enabled=False)
+    visitor.go(f"/s/{study.slug}/")
+    note = visitor.page.locator(".note p").first
+    assert note.is_visible() and "This study needs JavaScript" in str(note.text_content())
+    assert not visitor.page.locator("[data-action=begin]").is_visible()
+    visitor.go(f"/s/{study.slug}/consent")
+    visitor.press("I agree and take part")
+    assert visitor.page.locator("h1").text_content() == "This study needs JavaScript"
+    assert Sitting.objects.count() == 0
+    visitor.close()

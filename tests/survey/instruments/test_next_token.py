@@ -1,0 +1,340 @@
+"""Next-token studies: passages, pages, what is on no page, a process that dies, stages, the report."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from predictors.readings import Text
+from survey.contracts import instruments
+from survey.exceptions import FieldErrors, FileErrors
+from survey.instruments.next_token.forms import form_of
+from survey.instruments.next_token.models import TokenGuess, TokenRun
+from survey.instruments.next_token.wording import shown_token, typed_token
+from survey.models import Score, Sitting, SnapshotAnswer, Stage, Study
+from survey.services.banks import ngrams, passages
+from survey.services.plans.planning import plan_stage
+from survey.services.results import reports
+from survey.services.results.estimating import estimate
+from survey.services.results.export import files
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting, new_open_person
+from survey.services.sittings.flow import Step, current_step
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
+from tests import cast
+from tests.frontend.pages import arrive, read
+
+pytestmark = pytest.mark.django_db
+
+ROOT = Path(__file__).parents[3]
+TEXTS = [
+    "The miller rode to the market with seven sacks.\nHe sold the barley to a baker, and the baker gave it to a hen.",
+    "A storm came over the lake and broke the mast of the ferry. The ferryman rowed home, and the passengers sang.",
+    "In the attic stood a clock that nobody had wound for years. One evening it began to strike, and it did not stop.",
+    "The baker lent the ferryman a lantern. The ferryman lost the lantern in the lake, and the lake kept it.",
+]
+BLOCKS = [
+    {"kind": "consent", "text": "Do you agree?", "version": "1"},
+    {"kind": "items"},
+    {"kind": "end", "text": "Thanks."},
+]
+STUDY: dict[str, Any] = {
+    "slug": "guessing",
+    "bank": "tales",
+    "instrument": {"kind": "next_token", "options": {"tokenizer": "pairs:tales", "run": 8, "start": "drawn"}},
+    "models": [{"name": "trigram", "source": "ngram:tales"}],
+    "candidates": {"size": 100},
+    "sitting": {"items": 2},
+    "roles": {"holdout": 0, "controls": 0},
+    "stages": [{"sittings": 6, "responses_per_item": 2}],
+    "blocks": BLOCKS,
+}
+
+
+def prepare(folder: Path, texts: list[str] = TEXTS) -> None:
+    path = folder / "tales.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            [("id", "source", "text"), *((f"t{n}", "tales", one) for n, one in enumerate(texts))]
+        )
+    call_command("import_questions", str(path), bank="tales", format="passages", verbosity=0)
+    named = [Text(str(number), one) for number, one in enumerate(texts)]
+    passages.train_tokenizer(named, name="tales", size=330)
+    cut_by: Any = passages.open_tokenizer("pairs:tales")
+    ngrams.train(named[1:], name="tales", order=3, unit="token", smoothing="kneser_ney", cut_by=cut_by)
+    call_command("prepare_passages", bank="tales", tokenizer="pairs:tales", model=["trigram=ngram:tales"], verbosity=0)
+
+
+@pytest.fixture
+def tales(tmp_path: Path) -> None:
+    prepare(tmp_path)
+
+
+def opened(study: Study, index: int = 1) -> Stage:
+    stage = Stage.objects.select_related("study__bank").get(study=study, index=index)
+    return lifecycle.open_stage(plan_stage(stage))
+
+
+def begun(study: Study) -> Sitting:
+    opened(study)
+    return begin_sitting(study=study, ids=new_open_person())
+
+
+def texts_of(step: Step) -> dict[str, str]:
+    return {name: str(part["value"]) for name, part in step.screen.parts.items()} if step.screen else {}
+
+
+def run_of(sitting: Sitting) -> TokenRun:
+    step = current_step(sitting)
+    assert step.assignment is not None
+    return TokenRun.objects.select_related("question").get(item=step.assignment.slot.item_id)
+
+
+def play(study: Study, folder: Path | None = None) -> None:
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    person = instruments.of_study(study).simulated_person(seed=sitting.pk)
+    while (step := current_step(sitting)).kind != "end":
+        data = person.answer(screen=step.screen.name, parts=texts_of(step)) if step.screen else {}
+        advance(sitting=sitting, step=step.number, data=data)
+        sitting.refresh_from_db()
+
+
+def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) -> None:
+    design = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.4}
+    given = {**STUDY["instrument"]["options"], "priority": "gap"}
+    stages = [*STUDY["stages"], {"sittings": 6, "responses_per_item": 2, "design": design}]
+    study = cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": given}, "stages": stages})
+    for index in (1, 2):
+        stage = opened(study, index)
+        for _person in range(stage.config.sittings):
+            play(study)
+        jobs.run_inline(lifecycle.close_stage(stage))
+        stage = Stage.objects.select_related("study__bank").get(pk=stage.pk)
+        assert SnapshotAnswer.objects.filter(stage=stage).count() == 12
+        assert not verify_stage(stage).differences
+    assert stage.manifest["priority"] == {"name": "gap", "version": "1"}
+    for booklet in stage.booklets.all():
+        assert len({slot.item.token_run.question_id for slot in booklet.slots.all()}) == 2
+    # A row a guess, a point a right guess.
+    files.write_export(study, tmp_path)
+    with (tmp_path / "guesses.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    right = sum(int(row["right"]) for row in rows)
+    assert len(rows) == TokenGuess.objects.count() == Score.objects.count()
+    assert right == sum(score.value for score in Score.objects.all()) > 0
+    assert all((row["guess"] == row["truth"]) == (row["right"] == "1") for row in rows)
+    assert all("\n" not in row["truth"] for row in rows)
+    # The report has the same sums, and the model stands at the same positions.
+    found = reports.make(study, "next_token")
+    assert (found.data["guesses"], found.data["right"]) == (len(rows), right)
+    people, model, difference = found.data["figures"]
+    assert model["who"] == "trigram" and model["asked"] == len(rows) and model["perplexity"] > 1
+    assert difference["share"] == pytest.approx(people["share"] - model["share"], abs=2e-6)
+    assert found.data["given"] == sum(int(row["given"]) for row in _answers(tmp_path))
+    # The same guesses beside the model's chances.
+    for name in ("agreement", "calibration", "gaps"):
+        assert "trigram" in str(reports.make(study, name).data)
+    # The core's estimate of the ratio.
+    estimated = estimate(study, by=["source"]).as_json()
+    assert "runs in the bank's 4 passages" in str(estimated) and "right guesses" in str(estimated)
+
+
+def _answers(folder: Path) -> list[dict[str, str]]:
+    with (folder / "answers.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_next_token_is_in_no_answer_before_its_guess(tales: None, client: Client) -> None:
+    """Every header and every byte of each answer up to the guess: nothing of what follows the text shown so far."""
+    study = cast.study(**{**STUDY, "sitting": {"items": 1}})
+    opened(study)
+    page = arrive(client, slug=study.slug)
+    sent: Any = client.get(f"/s/{study.slug}/sitting")
+    run = TokenRun.objects.select_related("question").get(item__slots__assignments__sitting__stage__study=study)
+    text, tokens = run.question.plain, run.run_tokens
+    queries: list[int] = []
+    for number, place in enumerate(run.asked_places, start=1):
+        token = tokens[place]
+        assert page.form["data-screen"] == f"guess_{number}"
+        assert page.parts.get("text", "") + page.parts.get("new", "") == text[: token.start]
+        secret = text[token.start : token.start + 24].strip()
+        # A list of tokens, and a guess that is no token, say nothing of it either.
+        listed = client.post(f"/s/{study.slug}/sitting", {**page.hidden, "guess": " t", "look": "1"})
+        wrong = client.post(f"/s/{study.slug}/sitting", {**page.hidden, "guess": "zzz"})
+        for answer in (sent, listed, wrong):
+            assert secret not in f"{answer.content.decode()} {dict(answer.headers)} {answer.request}"
+        assert TokenGuess.objects.count() == number - 1
+        step = current_step(Sitting.objects.get())
+        assert step.screen is not None and secret not in str(step.screen.content())
+        data = {**page.hidden, "guess": text[token.start : token.end]}
+        with CaptureQueriesContext(connection) as statements:
+            sent = client.post(f"/s/{study.slug}/sitting", data, headers={"X-Hunch-Exchange": "1"})
+        queries.append(sum("SAVEPOINT" not in str(one["sql"]) for one in statements))
+        page = read(sent.content.decode())
+        assert f"{number} of {number} right" in page.text
+    assert "How the text went on" in page.text
+    # Later guesses cost no more than earlier ones.
+    assert max(queries[1:]) <= 8, queries
+    assert TokenGuess.objects.filter(right=True).count() == len(run.asked_places)
+    page = read(client.post(f"/s/{study.slug}/sitting", page.hidden, follow=True).content.decode())
+    assert page.main["data-kind"] == "end"
+
+
+def test_what_is_typed_is_a_token_or_leads_to_a_list(tales: None) -> None:
+    form = form_of(passages.registered("pairs:tales"))
+    made = form({"guess": " the"})
+    assert made.is_valid() and made.cleaned_data["text"] == " the"
+    # A raised dot and a hard blank are a space.
+    assert form({"guess": "·the"}).is_valid() and form({"guess": "\u00a0the"}).is_valid()
+    listed = form({"guess": " th", "look": "1"})
+    assert not listed.is_valid()
+    choices = listed.fields["choice"].choices  # type: ignore[attr-defined]
+    assert ("·the" in dict(choices).values()) and all(text.startswith("·th") for text in dict(choices).values())
+    token = next(key for key, text in choices if text == "·the")
+    chosen = form({"guess": " th", "look": "", "choice": token})
+    assert chosen.is_valid() and chosen.cleaned_data == {"token": int(token), "text": " the"}
+    for guess in ("", "zzzz", "\n", "<b>"):
+        wrong = form({"guess": guess})
+        assert not wrong.is_valid() and "choice" not in wrong.fields
+    other = form({"guess": " th", "choice": "0"})
+    assert not other.is_valid()
+
+
+def test_dots_stand_for_the_spaces_before_a_token() -> None:
+    assert [shown_token(one) for one in (" the", "the", "  x", " ")] == ["·the", "the", "··x", "·"]
+    assert [typed_token(one) for one in ("·the", " the", "a·b", "\u2009x")] == [" the", " the", "a·b", " x"]
+
+
+def test_tokens_that_nobody_can_type_are_given(tales: None) -> None:
+    study = cast.study(**STUDY)
+    stage = plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=1))
+    runs = [slot.item.token_run for slot in stage.slots.select_related("item__token_run__question")]
+    broken = [
+        run.text_of(token) for run in runs for token in run.run_tokens if "\n" in run.text_of(token) and token.asked
+    ]
+    assert broken == []
+    assert all(run.length == 8 for run in runs)
+    assert all(0 < len(run.asked_places) <= 8 for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"run": 60}, "passages have fewer than 68 tokens"),
+        ({"tokenizer": "pairs:none"}, "no passage was cut by pairs:none yet: run prepare_passages"),
+        ({"tokenizer": ""}, "name what cuts the passages"),
+        ({"unit": "character"}, "cuts passages into characters: remove it"),
+        ({"priority": "gap"}, "no stage draws by it"),
+    ],
+)
+def test_a_study_that_cannot_run_is_refused(tales: None, options: dict[str, Any], message: str) -> None:
+    given = {**STUDY["instrument"]["options"], **options}
+    with pytest.raises(FileErrors, match=message):
+        cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": given}})
+
+
+def test_a_model_that_has_not_read_is_named(tales: None) -> None:
+    with pytest.raises(FileErrors, match=r"other has not read the passages yet: .* --model other="):
+        cast.study(**{**STUDY, "models": [{"name": "other", "source": "ngram:tales"}]})
+
+
+def test_characters_are_guessed_one_by_one(tales: None) -> None:
+    call_command("prepare_passages", bank="tales", tokenizer="characters", verbosity=0)
+    options = {"unit": "character", "run": 5, "reveal": False}
+    few = {"sitting": {"items": 1}, "stages": [{"sittings": 4}], "models": []}
+    study = cast.study(**{**STUDY, **few, "instrument": {"kind": "next_token", "options": options}})
+    sitting = begun(study)
+    run = run_of(sitting)
+    for letter in run.question.plain[:4] + "z":
+        step = current_step(sitting)
+        assert step.screen is not None and "verdict" not in step.screen.words
+        advance(sitting=sitting, step=step.number, data={"guess": letter})
+        sitting.refresh_from_db()
+    advance(sitting=sitting, step=current_step(sitting).number, data={})
+    assert [guess.right for guess in TokenGuess.objects.order_by("place")] == [True] * 4 + [False]
+    found = reports.make(study, "next_token")
+    assert any("at most" in line and "bits a character" in line for line in found.lines)
+
+
+def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:
+    study = cast.study(**STUDY)
+    sitting = begun(study)
+    with pytest.raises(FieldErrors):
+        advance(sitting=sitting, step=current_step(sitting).number, data={"guess": "no such token"})
+    advance(sitting=sitting, step=current_step(sitting).number, data={"guess": " the"})
+    guess = TokenGuess.objects.get()
+    with pytest.raises(IntegrityError, match="next_token_right_by_id"), transaction.atomic():
+        TokenGuess.objects.filter(pk=guess.pk).update(right=not guess.right)
+
+
+# The process that takes the guess dies, before its transaction ends or right after.
+DIES = """
+import os, signal, sys
+import django
+django.setup()
+from django.db import connection
+from survey.instruments.next_token.instrument import NextToken
+from survey.models import Sitting
+from survey.services.sittings.answering import advance
+from survey.services.sittings.flow import current_step
+
+def die(*args, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+sitting = Sitting.objects.get()
+step = current_step(sitting)
+if sys.argv[1] == "before":
+    NextToken.score = die
+advance(sitting=sitting, step=step.number, data={"guess": " the", "screen": step.screen.name})
+die()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_dies_between_guess_and_reveal_loses_no_guess_and_doubles_none(
+    when: str, child_environment: dict[str, str], tmp_path: Path
+) -> None:
+    prepare(tmp_path)
+    study = cast.study(**{**STUDY, "sitting": {"items": 1}})
+    sitting = begun(study)
+    asked = current_step(sitting)
+    done = subprocess.run(
+        [sys.executable, "-c", DIES, when], cwd=ROOT, env=child_environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == -9, done.stderr
+    sitting.refresh_from_db()
+    assert TokenGuess.objects.count() == (0 if when == "before" else 1)
+    # The browser sends the same page again: the guess is there once, and the next page is the reveal.
+    advance(sitting=sitting, step=asked.number, data={"guess": " the", "screen": "guess_1"})
+    sitting.refresh_from_db()
+    step = current_step(sitting)
+    assert TokenGuess.objects.count() == 1
+    assert step.screen is not None and step.screen.name == "guess_2"
+    assert "·the" in step.screen.words["verdict"]
+
+
+def test_simulated_people_are_right_as_often_as_they_are_made_to_be(tales: None) -> None:
+    from survey.instruments.next_token.people import chance_of
+
+    study = cast.study(**STUDY)
+    person = instruments.of_study(study).simulated_person(seed=3)
+    text = TEXTS[1]
+    cut = passages.open_tokenizer("pairs:tales").cut(text)
+    token = cut[6]
+    truth, before = text[token["start"] : token["end"]], text[: token["start"]]
+    hits = [
+        person.answer(screen="guess_1", parts={"text": before, "new": "", "number": "7"})["guess"] == truth
+        for _try in range(400)
+    ]
+    chance = chance_of(before, truth, person.ability)  # type: ignore[attr-defined]
+    assert abs(np.mean(hits) - chance) < 4 * np.sqrt(chance * (1 - chance) / 400) + 0.01

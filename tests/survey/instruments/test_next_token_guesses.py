@@ -1,0 +1,207 @@
+"""Guesses of next tokens as arrays and files: public data, known answers, bad input."""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import FileErrors, HunchError
+from survey.instruments.next_token.analysis import guesses as analysis
+from survey.instruments.next_token.analysis import priority
+from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses
+from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
+from survey.instruments.next_token.reports import charts
+from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
+
+PUBLIC = Path("/work/shared/data/human/redwood")
+# Who tried the game out: the data's owners.
+OWNERS = {-6247052403041399844, 7513247084907933005, 3056584949900737159}
+
+
+def written(path: Path, rows: list[tuple[Any, ...]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> GuessTable:
+    if not PUBLIC.exists():
+        pytest.skip("the public guesses are not on this machine")
+    texts = json.loads((PUBLIC / "docs_used.json").read_text(encoding="utf-8"))
+    made = json.loads((PUBLIC / "res_accuracy_anonym.json").read_text(encoding="utf-8"))
+    assert len(made) == 25_203
+    assert len({row[1] for row in made}) == 71
+    rows = []
+    for _number, person, guess, _sign, place, text in made:
+        if person not in OWNERS:
+            tokens = texts.get(str(text), [])
+            truth = tokens[place - 1] if 0 < place <= len(tokens) else ""
+            asked = bool(truth) and "\n" not in truth and "�" not in truth
+            rows.append((person, text, place - 1, guess, truth, int(asked)))
+    assert len(rows) == 24_175
+    return read_guesses(written(tmp_path_factory.mktemp("public") / "guesses.csv", rows))
+
+
+def test_the_public_guesses_have_the_known_figures(public: GuessTable) -> None:
+    found = analysis.share(public)
+    assert (found.n, len(public.people), public.given) == (22_634, 68, 24_175 - 22_634)
+    assert round(100 * found.figure.value, 2) == 26.75
+    listed = analysis.by_person(public)
+    assert len(listed) == 39
+    busiest = max(listed, key=lambda one: one[1])
+    assert (busiest[1], round(100 * busiest[2] / busiest[1], 1)) == (4605, 19.7)
+    without = public.person != public.people.index(busiest[0])
+    rest = analysis.share(public, without)
+    assert (rest.n, round(100 * rest.right / rest.n, 1)) == (18_029, 28.6)
+
+
+def small(**changed: Any) -> GuessTable:
+    """Two people, two passages, three positions each; the model is right where the surprisal is below 1."""
+    truth = [" the", "s", ",", " the", "7", " a"] * 2
+    guess = [" the", "x", ",", " a", "7", " a", " the", "s", ".", " the", "8", " b"]
+    right = np.array([one == other for one, other in zip(guess, truth, strict=True)], dtype=np.float64)
+    given = {
+        "person": np.repeat([0, 1], 6),
+        "passage": np.tile([0, 0, 0, 1, 1, 1], 2),
+        "people": ["p", "q"],
+        "passages": ["a", "b"],
+        "position": np.tile([0, 1, 2], 4),
+        "place": np.tile([1, 2, 3], 4),
+        "number": np.tile(np.arange(1, 7), 2),
+        "right": right,
+        "weight": np.ones(12),
+        "guess": guess,
+        "truth": truth,
+        "models": [ModelGuesses("m", np.tile([1.0, 0, 0, 1, 0, 0], 2), np.tile([0.5, 2, 2, 0.5, 2, 2], 2))],
+    }
+    return GuessTable(**{**given, **changed})
+
+
+def test_shares_are_ratios_of_weighted_sums() -> None:
+    table = small()
+    assert analysis.share(table).figure.value == pytest.approx(7 / 12)
+    weight = np.where(table.person == 0, 3.0, 1.0)
+    assert analysis.share(small(weight=weight)).figure.value == pytest.approx((3 * 4 + 3) / 24)
+    model = table.models[0]
+    assert analysis.mean(table.right - model.right, table, scale="difference").value == pytest.approx(7 / 12 - 4 / 12)
+    assert analysis.perplexity(model, table).value == pytest.approx(math.exp(1.5))
+    assert analysis.perplexity(ModelGuesses("z", model.right, np.full(12, np.inf)), table).value == math.inf
+
+
+def test_tokens_are_parted_by_what_they_are() -> None:
+    kinds = [analysis.kind_of(one, first=False) for one in (" the", "s", ",", " 7", "'ve", " “", " ", "\n")]
+    assert kinds == ["begins a word", "goes on", "punctuation", "digit", "goes on", "punctuation", "space", "space"]
+    assert analysis.kind_of("The", first=True) == "begins a word"
+    parts = analysis.divisions(small())
+    assert parts["token"][:6] == ["begins a word", "goes on", "punctuation", "begins a word", "digit", "begins a word"]
+    assert set(parts["surprisal of m, in tenths"]) == {"1 of 10", "4 of 10"}
+    assert sorted(["1 to 20", "101 and more", "21 to 40"], key=analysis.order_of)[-1] == "101 and more"
+
+
+def test_the_ensemble_takes_the_most_frequent_guess_and_shares_ties() -> None:
+    people = 6
+    guess = ["a", "a", "a", "b", "b", "c", "a", "a", "b", "b", "c", "d"]
+    truth = ["a"] * 6 + ["b"] * 6
+    table = GuessTable(
+        person=np.tile(np.arange(people), 2),
+        passage=np.repeat([0, 1], people),
+        people=[str(one) for one in range(people)],
+        passages=["x", "y"],
+        position=np.zeros(12, dtype=np.int64),
+        place=np.zeros(12, dtype=np.int64),
+        number=np.ones(12, dtype=np.int64),
+        right=np.array([one == other for one, other in zip(guess, truth, strict=True)], dtype=np.float64),
+        weight=np.ones(12),
+        guess=guess,
+        truth=truth,
+    )
+    found = analysis.ensemble(table)
+    assert found is not None
+    assert found.positions == 2
+    assert found.ensemble.value == pytest.approx((1 + 0.5) / 2)
+    assert found.person.value == pytest.approx((3 / 6 + 2 / 6) / 2)
+    assert analysis.ensemble(table, least=7) is None
+
+
+def test_fanos_bound_has_its_known_values() -> None:
+    assert analysis.most_bits(1.0, 27) == 0
+    assert analysis.most_bits(1 / 27, 27) == pytest.approx(math.log2(27))
+
+
+def test_a_prediction_finds_who_is_hard_and_the_gap_is_between_it_and_the_model() -> None:
+    rng = np.random.default_rng(8)
+    features = rng.normal(size=(400, 2))
+    text, run = np.repeat(np.arange(20), 20), np.repeat(np.arange(20), 20)
+    truth = np.clip(0.4 + 0.2 * features[:, 0], 0.02, 0.98)
+    guessed = np.arange(0, 400, 2)
+    n = np.full(len(guessed), 8.0)
+    predicted = priority.predicted_share(features, text, guessed, n, rng.binomial(8, truth[guessed]).astype(float))
+    assert np.corrcoef(predicted, truth)[0, 1] > 0.9
+    model = np.where(np.isin(run, [3]), 1.0, np.round(truth))
+    gaps = priority.gap(np.full(400, 0.5), np.where(run == 3, 1.0, 0.5), run)
+    assert gaps.argmax() == 3
+    assert np.isfinite(priority.gap(predicted, np.where(run == 5, np.nan, model), run)).all()
+    spread = priority.uncertainty(np.full(400, 0.5), run, np.arange(20.0))
+    assert (np.diff(spread) < 0).all()
+    assert priority.predicted_share(features, text, np.array([], dtype=int), n[:0], n[:0]).tolist() == [0.5] * 400
+
+
+def test_a_file_is_analysed_and_written(tmp_path: Path) -> None:
+    table = small()
+    rows = [
+        (table.people[who], table.passages[text], at, guess, truth, 1)
+        for who, text, at, guess, truth in zip(
+            table.person, table.passage, table.position, table.guess, table.truth, strict=True
+        )
+    ]
+    file = written(tmp_path / "own.csv", [*rows, ("p", "a", 9, "", "\n", 0)])
+    out = io.StringIO()
+    call_command("next_token", guesses=file, out=tmp_path / "out", stdout=out, stderr=io.StringIO())
+    assert "12 guesses by 2 people in 2 passages, 58.3 %" in out.getvalue()
+    found = json.loads((tmp_path / "out" / "next_token.json").read_text(encoding="utf-8"))
+    assert (found["guesses"], found["right"], found["given"]) == (12, 7, 1)
+    assert found["share"]["value"] == round(7 / 12, 6)
+    assert (tmp_path / "out" / "next_token_parts.csv").exists()
+
+
+def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+    rows = [("p", "a", -1, "x", "x", 1), ("", "a", 1, "x", "x", 1), ("p", "a", 1, "x", "", 1), ("p", "a", 1, "", "", 2)]
+    with pytest.raises(FileErrors) as raised:
+        read_guesses(written(tmp_path / "bad.csv", rows))
+    assert [(one.line, one.field) for one in raised.value.problems] == [
+        (2, "position"),
+        (3, "person"),
+        (4, "truth"),
+        (5, "asked"),
+    ]
+    with pytest.raises(HunchError, match="no guess was asked for"):
+        read_guesses(written(tmp_path / "none.csv", [("p", "a", 1, "", "x", 0)]))
+    with pytest.raises(SystemExit):
+        call_command("next_token", stderr=io.StringIO())
+
+
+def test_the_figure_has_a_dot_a_person_and_a_line_a_model() -> None:
+    drawn = charts.dots([("p", 50, 0.2), ("q", 400, 0.3)], [("one <b>", 0.4), ("none", math.nan)])
+    assert drawn.count("<circle") == 2
+    assert "one &lt;b&gt;, 40.0 %" in drawn
+    assert "none" not in drawn.replace('fill="none"', "")
+    assert charts.dots([("p", 50, 0.0)], []).count("<circle") == 1
+
+
+def test_intervals_hold_the_truth_of_simulated_studies() -> None:
+    """A small form of `benchmarks/next_token_laws.py`: 40 studies, of which hardly more than a few may miss."""
+    plan = GuessPlan(passages=40, runs=1, tokens=6, drawn=(30,), items=3)
+    aims = truth(GuessWorld(), plan, rng=np.random.default_rng(1), passages=2_000)
+    made = [study(GuessWorld(), plan, rng=np.random.default_rng(number)) for number in range(40)]
+    for place, aim in enumerate(aims):
+        ends = [(one[place].low, one[place].high) for one in made]
+        assert sum(low is not None and high is not None and low <= aim <= high for low, high in ends) >= 34

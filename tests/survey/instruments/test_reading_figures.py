@@ -1,0 +1,258 @@
+"""Figures of reading times: on public data to the digits, on small files, and a small law of the intervals."""
+
+import csv
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import HunchError
+from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes, cleaned, share_right
+from survey.instruments.self_paced_reading.reports import own_times
+from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
+from tests.survey.instruments.test_cloze_figures import number
+
+MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "people": "cloze_s"}
+
+
+def written(path: Path, header: list[str], rows: Any) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(header)
+        table.writerows(rows)
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# The public data
+
+
+@pytest.fixture(scope="module")
+def de_varda(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("de_varda")
+    with (human_data / "devarda" / "all_measures.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    columns = ("sent_id", "context_length", "word", "self_paced_reading_time", "Subtlex_log10")
+    times = written(
+        folder / "times.csv",
+        ["passage", "position", "word", "time", "log_frequency"],
+        [[row[name] for name in columns] for row in rows],
+    )
+    readings = written(
+        folder / "readings.csv",
+        ["model", "passage", "position", "surprisal", "word"],
+        [
+            [name, row["sent_id"], row["context_length"], row[column], row["word"]]
+            for name, column in MODELS.items()
+            for row in rows
+        ],
+    )
+    return times, readings
+
+
+def test_the_command_gives_the_public_delta_log_likelihoods(de_varda: tuple[Path, Path], tmp_path: Path) -> None:
+    times, readings = de_varda
+    call_command("reading", times=times, readings=readings, previous=1, out=tmp_path / "out")
+    found = {row["model"]: row for row in rows_of(tmp_path / "out" / "models.csv")}
+    for name, expected in (("GPT-2", 9.9), ("4-gram", 21.0), ("people", 6.6)):
+        assert float(found[name]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.0501)
+        assert found[name]["words"] == "1226"
+    assert all(not row["low"] for row in rows_of(tmp_path / "out" / "slopes.csv"))  # Nobody is named.
+    for name in ("reading.json", "left_out.csv", "words.csv", "slopes.svg", "tenths.svg"):
+        assert (tmp_path / "out" / name).stat().st_size
+
+
+def test_punctuation_may_be_kept(de_varda: tuple[Path, Path]) -> None:
+    times, readings = de_varda
+    found = own_times.make(times, readings, TimeSettings(previous=1, keeps_punctuation=True)).data["models"]
+    assert found["GPT-2"]["delta_log_likelihood"] == pytest.approx(11.8, abs=0.0501)
+    assert found["GPT-2"]["words"] == 1274
+
+
+def test_the_natural_stories_have_the_published_correlation(human_data: Path, tmp_path: Path) -> None:
+    folder = human_data / "naturalstories"
+    with (folder / "processed_wordinfo.tsv").open(newline="", encoding="utf-8") as file:
+        words = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    times = written(
+        tmp_path / "times.csv",
+        ["passage", "position", "word", "time"],
+        [[row["item"], int(row["zone"]) - 1, row["word"], row["meanItemRT"]] for row in words],
+    )
+    stories: dict[int, list[tuple[str, float]]] = {}
+    with (folder / "all_stories_gpt3.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            tokens = stories.setdefault(int(row["story"]) + 1, [])
+            tokens.append((row["token"], -number(row["logprob"])))
+    readings = []
+    for story, tokens in stories.items():
+        text, place = "".join(token for token, _nats in tokens), 0
+        ends = [found.end() for found in re.finditer(r"\S+", text)]
+        surprisal = np.zeros(len(ends))
+        for token, nats in tokens:
+            first = place + len(token) - len(token.lstrip())
+            surprisal[min(int(np.searchsorted(ends, first, side="right")), len(ends) - 1)] += nats
+            place += len(token)
+        readings += [
+            ["GPT-3", story, position, "" if np.isnan(nats) else nats] for position, nats in enumerate(surprisal)
+        ]
+    frequencies = written(tmp_path / "frequencies.csv", ["word", "count"], [[row["word"], 5] for row in words])
+    found = own_times.make(
+        times,
+        written(tmp_path / "readings.csv", ["model", "passage", "position", "surprisal"], readings),
+        TimeSettings(frequencies=str(frequencies)),
+    ).data["models"]["GPT-3"]
+    # The copy whose times stood one word too early had 0.206.
+    assert found["correlation"] == pytest.approx(0.212, abs=0.0005) and found["correlated_words"] == 10_246
+
+
+# Cleaning
+
+
+def times_of(rows: list[tuple[int, int, int, float, float, bool]]) -> ReadTimes:
+    word, passage, person, time, right, marked = zip(*rows, strict=True)
+    whole = (np.array(column, dtype=np.int64) for column in (word, passage, person))
+    return ReadTimes(*whole, np.array(time), np.array(right), np.array(marked, dtype=bool))
+
+
+def test_each_rule_counts_what_it_leaves_out_once() -> None:
+    times = times_of(
+        [
+            (0, 0, 0, 300.0, 1, False),
+            (1, 0, 0, 99.0, 1, False),
+            (2, 0, 0, 100.0, 1, False),
+            (3, 0, 0, 3000.0, 1, False),
+            (4, 0, 0, 3001.0, 1, False),
+            (5, 1, 0, 20.0, 1, True),  # marked, and too short
+            (0, 0, 1, 300.0, 0, False),  # half of the questions right
+            (5, 1, 1, 50.0, 1, False),
+        ]
+    )
+    found = cleaned(times, CleaningRules())
+    assert np.flatnonzero(found.keep).tolist() == [0, 2, 3]
+    assert [(one.times, one.whole) for one in found.left_out] == [(1, 1), (2, 1), (1, 0), (1, 0)]
+    assert share_right(times).tolist() == [1.0, 0.5]
+    kept = cleaned(times, CleaningRules(shortest=0, longest=9000, least_right=0, keeps_marked=True))
+    assert kept.keep.all() and sum(one.times for one in kept.left_out) == 0
+
+
+def test_exactly_four_of_five_right_is_enough() -> None:
+    times = times_of([(number, number, 0, 300.0, float(number > 0), False) for number in range(5)])
+    assert cleaned(times, CleaningRules()).keep.all()
+    assert not cleaned(times, CleaningRules(least_right=0.81)).keep.any()
+
+
+# Files
+
+
+HEADER = ["passage", "position", "word", "time", "person", "right", "marks", "log_frequency"]
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+def own_files(folder: Path, *, people: int = 6, passages: int = 6, slope: float = 20.0) -> tuple[Path, Path]:
+    rng = np.random.default_rng(1)
+    surprisal = rng.gamma(2, 2, (passages, len(WORDS)))
+    rows, readings = [], []
+    for passage in range(passages):
+        for place, word in enumerate(WORDS):
+            readings.append(["A", f"t{passage}", place, surprisal[passage, place]])
+            for person in range(people):
+                time = 250 + 10 * person + slope * surprisal[passage, place] + rng.normal(0, 20)
+                rows.append(
+                    [f"t{passage}", place, word, round(time), f"p{person}", 1, "", round(-rng.random() - place % 3, 2)]
+                )
+    return (
+        written(folder / "times.csv", HEADER, rows),
+        written(folder / "readings.csv", ["model", "passage", "position", "surprisal"], readings),
+    )
+
+
+def test_people_give_intervals_around_their_own_levels(tmp_path: Path) -> None:
+    found = own_times.make(*own_files(tmp_path), TimeSettings())
+    slopes = found.data["models"]["A"]["slopes"]
+    assert len(slopes) == 3 and all(slope["interval"] is not None for slope in slopes)
+    low, high = slopes[0]["interval"]
+    assert low < 20 < high and high - low < 8
+    assert all(slope["interval"][0] < 0 < slope["interval"][1] for slope in slopes[1:])
+    assert found.data["right"]["value"] == 1.0 and found.data["models"]["A"]["delta_log_likelihood"] > 100
+
+
+def test_a_script_for_r_stands_beside_its_data(tmp_path: Path, capsys: Any) -> None:
+    times, readings = own_files(tmp_path)
+    call_command("reading", times=times, readings=readings, model=["gamm"], out=tmp_path / "out")
+    assert f"run: Rscript {tmp_path / 'out' / 'reading_gamm.R'}" in capsys.readouterr().out
+    script = (tmp_path / "out" / "reading_gamm.R").read_text()
+    rows = rows_of(tmp_path / "out" / "reading_gamm.csv")
+    used = {f"{name}_{place}" for name in ("length", "logfreq", "surprisal_1") for place in range(3)}
+    assert set(rows[0]) == {"person", "passage", "position", "time", *used}
+    assert len(rows) == 6 * 6 * 6  # The first and last words, and two after the first one, are left out.
+    for term in ("te(length_0, logfreq_0", "te(length_2, logfreq_2", "s(position)", 's(person, bs = "re")'):
+        assert script.count(term) == 2
+    assert script.count('method = "ML"') == 2 and "REML" not in script and "previous_fixated" not in script
+    if shutil.which("Rscript"):
+        path = tmp_path / "out" / "reading_gamm.R"
+        parsed = subprocess.run(["Rscript", "-e", f'invisible(parse("{path}"))'], capture_output=True, text=True)
+        assert parsed.returncode == 0, parsed.stderr
+        if not subprocess.run(["Rscript", "-e", "library(mgcv)"], capture_output=True).returncode:
+            ran = subprocess.run(["Rscript", str(path)], capture_output=True, text=True)
+            assert ran.returncode == 0, ran.stderr
+            assert float(rows_of(path.with_name("reading_gamm_results.csv"))[0]["delta_log_likelihood"]) > 100
+
+
+GOOD = [["a", place, word, 300, "p", 1, "", -2] for place, word in enumerate(WORDS)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({3: "x"}, "is no time from 0 to 60000 milliseconds"),
+        ({3: -1}, "is no time from 0 to 60000 milliseconds"),
+        ({3: 60001}, "is no time from 0 to 60000 milliseconds"),
+        ({1: -1}, "is no whole number from 0"),
+        ({1: 0}, "'two' is 'one' in line 2"),
+        ({5: 2}, "is neither 0 nor 1"),
+        ({4: ""}, "name who read, or remove the column"),
+        ({7: "often"}, "is no number"),
+    ],
+)
+def test_a_wrong_time_is_refused_with_its_line(change: dict[int, Any], said: str, tmp_path: Path) -> None:
+    rows = [list(row) for row in GOOD]
+    for column, value in change.items():
+        rows[1][column] = value
+    times = written(tmp_path / "times.csv", HEADER, rows)
+    _times, readings = own_files_of(tmp_path)
+    with pytest.raises(HunchError, match=re.escape(said)) as refused:
+        own_times.make(times, readings, TimeSettings())
+    assert "line 3" in str(refused.value) or ":3" in str(refused.value)
+
+
+def own_files_of(folder: Path) -> tuple[Path, Path]:
+    rows = [["A", "a", place, 2.5, word] for place, word in enumerate(WORDS)]
+    times = folder / "good.csv"
+    return written(times, HEADER, GOOD), written(
+        folder / "readings.csv", ["model", "passage", "position", "surprisal", "word"], rows
+    )
+
+
+def test_models_of_another_text_and_times_without_frequencies_are_refused(tmp_path: Path) -> None:
+    times, _readings = own_files_of(tmp_path)
+    other = written(
+        tmp_path / "other.csv",
+        ["model", "passage", "position", "surprisal", "word"],
+        [["A", "a", place, 2.5, word] for place, word in enumerate(["zero", *WORDS])],
+    )
+    with pytest.raises(HunchError, match="the model read another text"):
+        own_times.make(times, other, TimeSettings())
+    bare = written(tmp_path / "bare.csv", HEADER[:4], [row[:4] for row in GOOD])
+    with pytest.raises(HunchError, match="--frequencies: is missing"):
+        own_times.make(bare, other, TimeSettings())
+    with pytest.raises(HunchError, match="--shortest"):
+        own_times.make(times, other, TimeSettings(rules=CleaningRules(shortest=500, longest=400)))

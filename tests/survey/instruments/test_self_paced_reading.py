@@ -1,0 +1,385 @@
+"""Self-paced reading: passages, times, marks, what the server knows of windows, the report, a whole stage."""
+
+import csv
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.utils import timezone
+
+from survey.contracts import instruments
+from survey.exceptions import FieldErrors, FileErrors
+from survey.instruments.self_paced_reading.export import WORD_COLUMNS
+from survey.instruments.self_paced_reading.forms import times_form
+from survey.instruments.self_paced_reading.model_words import read_models
+from survey.instruments.self_paced_reading.models import PassageAnswer, PassageOpening, WordTimes
+from survey.models import Response, Sitting, SnapshotAnswer, Stage, Study
+from survey.services.banks import texts
+from survey.services.banks.importing import Problems
+from survey.services.plans.planning import plan_stage
+from survey.services.results import reports
+from survey.services.results.estimating import estimate
+from survey.services.results.export import files
+from survey.services.sittings.answering import advance
+from survey.services.sittings.enrolment import begin_sitting, new_open_person
+from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.openings import record_opening
+from survey.services.stages import jobs, lifecycle
+from survey.services.stages.verifying import verify_stage
+from tests import cast
+from tests.frontend.pages import read
+
+pytestmark = pytest.mark.django_db
+
+PASSAGES = [
+    ("The old man sat down by the river and waited there", "Did the man wait?", "yes"),
+    ("Nobody knew why the lights went out again last night", "Did people know the reason?", "no"),
+    ("She opened the letter with hands that would not keep still", "Was she calm?", "no"),
+    ("Rain fell all night long on the roof of our house", "Was it dry?", "no"),
+    ("A small dog barked at the postman who had no letter", "Did a dog bark?", "yes"),
+    ("He never told his sister where the old key was kept", "Does the sister know?", "no"),
+]
+BLOCKS = [
+    {"kind": "consent", "text": "Do you agree?", "version": "1"},
+    {"kind": "items"},
+    {"kind": "end", "text": "Thanks."},
+]
+READING: dict[str, Any] = {
+    "slug": "reading",
+    "bank": "passages",
+    "instrument": {"kind": "self_paced_reading", "options": {"frequencies": "ngram:tiny", "least_right": 0.3}},
+    "models": [{"name": "bigram", "source": "ngram:tiny"}],
+    "candidates": {"size": 40},
+    "sitting": {"items": 3},
+    "roles": {"holdout": 0, "controls": 0},
+    "stages": [{"sittings": 6, "responses_per_item": 3}],
+    "blocks": BLOCKS,
+}
+NONCE, OTHER = "ab" * 16, "cd" * 16
+
+
+def written(path: Path, rows: list[tuple[str, ...]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("id", "source", "text", "question", "answer"), *rows])
+    return path
+
+
+@pytest.fixture
+def passages(tmp_path: Path) -> None:
+    rows = [(f"t{number}", f"source_{number % 2}", *passage) for number, passage in enumerate(PASSAGES)]
+    call_command("import_questions", str(written(tmp_path / "p.csv", rows)), bank="passages", format="passages")
+
+
+@pytest.fixture
+def tiny_model() -> None:
+    from predictors.readings import Text
+    from survey.services.banks import ngrams
+
+    ngrams.train(
+        [Text("a", " ".join(text for text, *_more in PASSAGES))],
+        name="tiny",
+        order=2,
+        unit="word",
+        smoothing="kneser_ney",
+    )
+
+
+def at_passage(*, open_for: float = 10.0) -> tuple[Study, Sitting, Step]:
+    """Somebody who began to read `open_for` seconds ago."""
+    study = cast.open_study(**{**READING, "models": [], "instrument": {"kind": "self_paced_reading"}})
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    step = current_step(sitting)
+    assert step.assignment is not None
+    if open_for:
+        assert record_opening(sitting_key=sitting.pk, step=str(step.number), nonce=NONCE)
+        PassageOpening.objects.update(opened_at=timezone.now() - timedelta(seconds=open_for))
+    return study, sitting, step
+
+
+def words_of(step: Step) -> int:
+    assert step.screen is not None
+    return len(str(step.screen.parts["passage"]["value"]).split())
+
+
+def given(step: Step, *, total: float = 9.5, **more: Any) -> dict[str, Any]:
+    """Times that last so many seconds together, as the page's script sends them."""
+    count = words_of(step)
+    each = int(1000 * total) // count
+    return {"times": " ".join([str(each)] * count), "nonce": NONCE, "lead_ms": "200", "means": "key", **more}
+
+
+def read_it(open_for: float = 10.0, **more: Any) -> WordTimes:
+    _study, sitting, step = at_passage(open_for=open_for)
+    advance(sitting=sitting, step=step.number, data=given(step, **more))
+    return WordTimes.objects.get()
+
+
+# What the browser sends
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ("", "The words were not read"),
+        ("300 300", "There are 2 times for 3 words"),
+        ("300 300 300 300", "There are 4 times for 3 words"),
+        ("300 -1 300", "The time of word 2"),
+        ("300 60001 300", "The time of word 2"),
+        ("300 3e2 300", "The time of word 2"),
+        ("300 1.5 300", "The time of word 2"),
+        ("300 ٣٠٠ 300", "The time of word 2"),
+        ("300 300 " + "9" * 5000, "The time of word 3"),
+    ],
+)
+@pytest.mark.any_database
+def test_times_that_are_not_one_whole_number_a_word_are_refused(times: str, said: str) -> None:
+    form = times_form(3)({"times": times, "nonce": NONCE})
+    assert not form.is_valid() and said in str(form.errors)
+
+
+@pytest.mark.any_database
+def test_times_and_known_marks_are_taken_and_others_dropped() -> None:
+    form = times_form(3)({"times": "0 300  60000", "nonce": NONCE, "marks": "clock <b> background opened_again"})
+    assert form.is_valid() and form.cleaned_data["times"] == [0, 300, 60000]
+    assert form.cleaned_data["marks"] == ["background", "clock"]
+
+
+# What the server knows
+
+
+def test_a_passage_read_in_one_window_has_no_mark(passages: None) -> None:
+    read_times = read_it()
+    assert read_times.marks == [] and read_times.server_ms is not None and 9_500 < read_times.server_ms < 60_000
+    assert read_times.lead_ms == 200 and read_times.means == "key"
+
+
+def test_marks_of_the_browser_are_kept(passages: None) -> None:
+    assert read_it(marks="background focus").marks == ["background", "focus"]
+
+
+def test_a_window_that_did_not_say_that_it_began_is_marked(passages: None) -> None:
+    read_times = read_it(open_for=0)
+    assert read_times.marks == ["not_opened"] and read_times.server_ms is None
+    with pytest.raises(IntegrityError), transaction.atomic():
+        WordTimes.objects.update(times=[])
+
+
+def test_a_second_window_on_the_same_passage_is_marked_whichever_is_sent(passages: None) -> None:
+    _study, sitting, step = at_passage()
+    for _again in range(2):  # The same word of a window may come twice.
+        assert record_opening(sitting_key=sitting.pk, step=str(step.number), nonce=OTHER)
+    assert PassageOpening.objects.count() == 2
+    advance(sitting=sitting, step=step.number, data=given(step))
+    assert WordTimes.objects.get().marks == ["opened_again"]
+    assert not record_opening(sitting_key=sitting.pk, step=str(step.number), nonce=OTHER)  # It is answered.
+    # The other window sends its times, too: nothing more is stored, and the first ones stay.
+    advance(sitting=sitting, step=step.number, data=given(step, nonce=OTHER))
+    assert WordTimes.objects.get().marks == ["opened_again"] and Response.objects.count() == 1
+
+
+@pytest.mark.parametrize(("open_for", "total"), [(10.0, 13.0), (40.0, 9.5), (0.5, 9.5)])
+def test_times_that_do_not_fit_the_servers_clock_are_marked(open_for: float, total: float, passages: None) -> None:
+    assert read_it(open_for=open_for, total=total).marks == ["server_clock"]
+
+
+def test_a_simulated_person_does_not_wait(passages: None) -> None:
+    study = cast.study(**{**READING, "models": [], "instrument": {"kind": "self_paced_reading"}})
+    lifecycle.open_stage(plan_stage(study.stages.get()))
+    sitting = begin_sitting(study=study, ids=new_open_person(), simulated=True)
+    step = current_step(sitting)
+    record_opening(sitting_key=sitting.pk, step=str(step.number), nonce=NONCE)
+    advance(sitting=sitting, step=step.number, data=given(step))
+    assert WordTimes.objects.get().marks == []
+
+
+def test_the_beacon_says_that_a_screen_was_begun_and_knows_no_other_step(passages: None) -> None:
+    study, sitting, step = at_passage(open_for=0)
+    client = Client()
+    client.cookies["hunch_sitting"] = sitting.token
+    address = f"/s/{study.slug}/beacon"
+
+    def post(number: Any, nonce: str) -> int:
+        return client.post(address, {"step": number, "opened": nonce}).status_code
+
+    assert post(step.number + 1, NONCE) == post("x", NONCE) == post(step.number, "<script>") == 409
+    assert post(step.number, NONCE) == 204
+    assert PassageOpening.objects.get().nonce == NONCE
+    reply = client.post(
+        "/api/v1/sitting/left/",
+        json.dumps({"step": step.number, "opened": OTHER}),
+        content_type="application/json",
+        headers={"X-Sitting-Token": sitting.token},
+    )
+    assert reply.status_code == 204 and PassageOpening.objects.count() == 2
+
+
+# Pages
+
+
+def test_a_page_needs_no_more_statements_than_others(passages: None, django_assert_max_num_queries: Any) -> None:
+    study, sitting, step = at_passage()
+    client = Client()
+    client.cookies["hunch_sitting"] = sitting.token
+    address = f"/s/{study.slug}/sitting"
+    with django_assert_max_num_queries(8):
+        page = read(client.get(address).content.decode())
+    with django_assert_max_num_queries(10):  # With the two of the transaction.
+        client.post(address, {**page.hidden, **given(step)})
+    page = read(client.get(address).content.decode())
+    with django_assert_max_num_queries(10):
+        client.post(address, {**page.hidden, "answer": "yes"})
+    assert PassageAnswer.objects.count() == 1
+
+
+def test_no_page_holds_the_right_answer_and_the_text_is_escaped(tmp_path: Path) -> None:
+    text = "One <b>bold</b> & <script>alert(1)</script> word"
+    rows = [(f"t{number}", "s", text + f" {number}", "Is <i>it</i> so?", "yes") for number in range(6)]
+    call_command("import_questions", str(written(tmp_path / "p.csv", rows)), bank="passages", format="passages")
+    study, sitting, step = at_passage()
+    client = Client()
+    client.cookies["hunch_sitting"] = sitting.token
+    body = client.get(f"/s/{study.slug}/sitting").content.decode()
+    page = read(body)
+    assert step.screen is not None and page.parts["passage"] == step.screen.parts["passage"]["value"]
+    assert "<script>alert" not in body and "Is " not in page.text and "passages" not in page.text
+    assert {"times", "nonce", "lead_ms", "means", "marks"} <= set(page.hidden)
+    refused = client.post(
+        f"/s/{study.slug}/sitting", {**page.hidden, "times": "1 2", "nonce": NONCE}, headers={"X-Hunch-Exchange": "1"}
+    )
+    assert refused.status_code == 422 and "There are 2 times for" in refused.content.decode()
+    advance(sitting=sitting, step=step.number, data=given(step))
+    asked = client.get(f"/s/{study.slug}/sitting").content.decode()
+    found = read(asked)
+    assert found.parts["question_text"] == "Is <i>it</i> so?" and "<i>it" not in asked
+    assert [one["value"] for one in found.inputs if one["type"] == "radio"] == ["yes", "no"]
+    assert all("checked" not in one for one in found.inputs)
+
+
+def test_people_without_script_are_told_before_consent_and_nothing_is_stored(passages: None) -> None:
+    study = cast.open_study(
+        **{
+            **READING,
+            "models": [],
+            "instrument": {"kind": "self_paced_reading"},
+            "panel": {
+                "kind": "generic",
+                "completion_url": "https://panel.example/back?code={code}",
+                "parameters": {"person": "pid"},
+            },
+        }
+    )
+    way_back = f"https://panel.example/back?code={study.completion_code('no_consent')}"
+    client = Client()
+    welcome = client.get(f"/s/{study.slug}/?pid=somebody", follow=True).content.decode()
+    without = welcome[welcome.index("<noscript>") : welcome.index("</noscript>")]
+    assert "This study needs JavaScript" in without and way_back in without
+    assert "no disadvantage" in without
+    page = read(client.get(f"/s/{study.slug}/consent").content.decode())
+    assert page.hidden["script"] == ""
+    told = client.post(f"/s/{study.slug}/consent", {**page.hidden, "consent": "yes"}, follow=True).content.decode()
+    assert "does not run the JavaScript" in told and way_back in told
+    assert not Sitting.objects.exists()
+    begun = client.post(f"/s/{study.slug}/consent", {**page.hidden, "script": "1", "consent": "yes"})
+    assert begun.url == f"/s/{study.slug}/sitting" and Sitting.objects.count() == 1
+
+
+# Studies
+
+
+def test_a_study_of_models_needs_frequencies_and_a_bank_needs_questions(passages: None, tmp_path: Path) -> None:
+    with pytest.raises(FileErrors, match="frequencies: is missing: what surprisal adds"):
+        cast.study(**{**READING, "instrument": {"kind": "self_paced_reading"}})
+    options = {"frequencies": "file.csv", "shortest": 400, "longest": 300}
+    with pytest.raises(FileErrors) as refused:
+        cast.study(**{**READING, "models": [], "instrument": {"kind": "self_paced_reading", "options": options}})
+    assert "write ngram:NAME" in str(refused.value) and "must be below longest, which is 300" in str(refused.value)
+    bare = tmp_path / "bare.csv"
+    bare.write_text("id,source,text\na,s,Some words here\n")
+    call_command("import_questions", str(bare), bank="bare", format="passages")
+    with pytest.raises(FileErrors, match="no passage has a question"):
+        cast.study(**{**READING, "models": [], "bank": "bare", "instrument": {"kind": "self_paced_reading"}})
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("a", "s", "Two words", "Is it?", "perhaps"), "answer: 'perhaps' is neither yes nor no"),
+        (("a", "s", "Two words", "Is it?", ""), "answer: '' is neither yes nor no"),
+        (("a", "s", "Two words", "", "yes"), "question: is empty, and there is an answer"),
+        (("a", "s", "One", "Is it?", "no"), "text: has fewer than two words"),
+    ],
+)
+def test_a_passage_whose_question_cannot_be_asked_is_refused(row: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    problems = Problems()
+    list(texts.read(written(tmp_path / "p.csv", [row]), problems, format="passages"))
+    (found,) = problems.found
+    assert found.line == 2 and said in f"{found.field}: {found.message}"
+
+
+def play(study: Study, seed: int) -> None:
+    sitting = begin_sitting(study=study, ids=new_open_person(), simulated=True)
+    person = instruments.of_study(study).simulated_person(seed=seed)
+    while (step := current_step(sitting)).kind != "end":
+        data: dict[str, Any] = {}
+        if step.screen is not None:
+            if nonce := person.opening(screen=step.screen.name):
+                record_opening(sitting_key=sitting.pk, step=str(step.number), nonce=nonce)
+            parts = {name: str(part["value"]) for name, part in step.screen.parts.items()}
+            data = person.answer(screen=step.screen.name, parts=parts)
+        advance(sitting=sitting, step=step.number, data=data)
+        sitting.refresh_from_db()
+
+
+def test_a_study_goes_through_its_stage_and_its_report(passages: None, tiny_model: None, tmp_path: Path) -> None:
+    study = cast.study(**READING)
+    stage = lifecycle.open_stage(plan_stage(study.stages.get()))
+    with pytest.raises(Exception, match="nobody has read a passage of reading yet"):
+        reports.make(study, "reading", {})
+    for seed in range(6):
+        play(study, seed)
+    jobs.run_inline(lifecycle.close_stage(stage))
+    stage = Stage.objects.select_related("study__bank").get(pk=stage.pk)
+    assert SnapshotAnswer.objects.filter(stage=stage).count() == 18 and not verify_stage(stage).differences
+    assert read_models(study) == {"bigram": 6} and read_models(study) == {"bigram": 0}
+
+    words = sum(len(row.times) for row in WordTimes.objects.all())
+    files.write_export(study, tmp_path)
+    with (tmp_path / "reading_times.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == words and {row["passage"] for row in rows} == {f"t{number}" for number in range(6)}
+    assert rows[0]["position"] == "0" and int(rows[0]["time"]) > 0
+    with (tmp_path / "answers.csv").open(newline="", encoding="utf-8") as file:
+        answers = list(csv.DictReader(file))
+    assert sum(int(row["reading_ms"]) for row in answers) == sum(int(row["time"]) for row in rows)
+    assert {row["right"] for row in answers} <= {"0", "1"}
+    assert rows[0].keys() == {column.name for column in WORD_COLUMNS}
+
+    found = reports.make(study, "reading", {})
+    assert found.data["times"] == words and found.data["models"]["bigram"]["rows"] > 30
+    call_command("reading", "reading", model=["gamm"], out=tmp_path / "out")
+    assert {"models.csv", "slopes.csv", "slopes.svg", "reading.json", "reading_gamm.R", "reading_gamm.csv"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
+    right = next(figure for figure in estimate(study).figures if figure.name == "right")
+    share = PassageAnswer.objects.filter(right=True).count() / 18
+    assert right.combined is not None and right.combined.value == pytest.approx(share, abs=1e-9)
+
+
+def test_what_the_careless_and_the_blind_see(passages: None) -> None:
+    signals = instruments.kind("self_paced_reading")().signals
+    _study, sitting, step = at_passage()
+    advance(sitting=sitting, step=step.number, data=given(step))
+    sitting.refresh_from_db()
+    with pytest.raises(FieldErrors, match=r"yes or no"):
+        advance(sitting=sitting, step=sitting.step, data={"answer": "perhaps"})
+    advance(sitting=sitting, step=sitting.step, data={"answer": "no"})
+    assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "answer", "no")]
+    (item,) = [step.assignment.slot.item_id] if step.assignment else [0]
+    assert signals.word_counts([item]) == {item: words_of(step)}
+    response = Response.objects.get(screen="passage")
+    assert instruments.of_study(_study).answer_in_words(response).startswith(f"{words_of(step)} words in 9.")

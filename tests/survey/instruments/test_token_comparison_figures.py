@@ -1,0 +1,376 @@
+"""The figures of token comparisons: on public answers to the digits, on small tables, and a small law."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import FileErrors, HunchError
+from survey.instruments.token_comparison.analysis import rewards
+from survey.instruments.token_comparison.analysis.checking import CheckModel, check
+from survey.instruments.token_comparison.analysis.estimating import (
+    ComparisonAnswers,
+    Comparisons,
+    by_draws,
+    estimate,
+    log_odds_of_percent,
+    terms,
+    values_of,
+)
+from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
+from survey.instruments.token_comparison.chances import chance_of_any, chance_of_one
+from survey.instruments.token_comparison.reports import own_answers
+from survey.instruments.token_comparison.reports.findings import work_out
+
+MODELS = ("2l", "12l", "24l")
+
+
+@pytest.fixture(scope="module")
+def answers_of(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The public answers as our file, by set: 1, 2 and both. The generator of that game is the model of 12 layers."""
+    folder = human_data / "redwood"
+    prompts = json.loads((folder / "comparison_prompts.json").read_text(encoding="utf-8"))
+    with (folder / "comparisons.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    made = {}
+    for name, sets in (("1", "1"), ("2", "2"), ("both", "12")):
+        path = made[name] = tmp_path_factory.mktemp("comparisons") / f"{name}.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            of_models = [f"log_{model}_{which}" for model in MODELS for which in ("true", "other")]
+            known = ["person", "context", "text", "multiplicity", "percent_true", "log_g_true", "log_g_other"]
+            table.writerow([*known, "displayed_alike", *of_models])
+            for row in rows:
+                if row["comparison"][0] in sets:
+                    own = [row[f"lp_{which}_{model}"] for model in MODELS for which in ("true", "other")]
+                    table.writerow(
+                        [
+                            *(row["respondent"], row["comparison"], prompts[row["comparison"]][:25].strip(), 1),
+                            *(row["percent_true"], row["lp_true_12l"], row["lp_other_12l"]),
+                            *(int(row["true_token"] == row["other_token"]), *own),
+                        ]
+                    )
+    return made
+
+
+def test_the_public_answers_give_the_known_figures(answers_of: dict[str, Path]) -> None:
+    rows = own_answers.read_answers(answers_of["both"], MODELS)
+    assert len(rows) == 1640
+    assert sum(row.is_same for row in rows) == 535
+    built = own_answers.built_from(rows, MODELS)
+    assert (built.comparisons.contexts, len(built.texts)) == (120, 48)
+    assert len({row.person for row in rows if row.context[0] == "1"}) == 19
+    assert len({row.person for row in rows if row.context[0] == "2"}) == 11
+
+    first = own_answers.make(answers_of["1"], models=MODELS, ddof=0).data
+    people = first["people"]
+    assert [round(people[name], 3) for name in ("difference", "error_texts", "error_draws")] == [1.795, 0.423, 0.091]
+    assert round(people["perplexity"]) == 136
+    assert round(people["generator_loss"], 3) == 3.121
+
+    both = own_answers.make(answers_of["both"], models=MODELS, ddof=0).data
+    # Worked out here; no published figure has both sets.
+    assert [round(both["people"][name], 3) for name in ("difference", "error_texts", "error_draws")] == [
+        1.803,
+        0.275,
+        0.056,
+    ]
+    assert round(both["people"]["generator_loss"], 3) == 3.097
+    checks = {one["model"]: one for one in both["checks"]}
+    assert [round(checks[name]["true_loss"], 3) for name in MODELS] == [4.015, 3.097, 2.752]
+    assert checks["12l"]["exact"]["difference"] == 0
+    assert round(checks["2l"]["rounded"]["difference"], 3) == 0.825
+    # Far below what is true: 0.92.
+    assert [round(checks["2l"][name], 2) for name in ("true_difference",)] == [0.92]
+    assert round(checks["2l"]["exact"]["difference"], 2) == 0.02
+
+
+def test_tokens_that_only_display_alike_are_different_ones(answers_of: dict[str, Path]) -> None:
+    with answers_of["1"].open(newline="", encoding="utf-8") as file:
+        alike = [row["displayed_alike"] == "1" for row in csv.DictReader(file)]
+    rows = own_answers.read_answers(answers_of["1"])
+    displayed = [replace(row, g=(row.g[0], row.g[0])) if same else row for row, same in zip(rows, alike, strict=True)]
+    by_id, by_string = (own_answers.built_from(some) for some in (rows, displayed))
+    found = [estimate(one.comparisons, one.answers, ddof=0) for one in (by_id, by_string)]
+    assert [round(one.difference, 3) for one in found if one is not None] == [1.795, 1.973]
+
+
+def test_the_command_prints_the_figures_with_the_check_and_writes_them(
+    answers_of: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("token_comparison", answers=answers_of["1"], models=["2l,24l"], by=["person"], ddof=0, out=tmp_path)
+    said = capsys.readouterr().out
+    assert "L - L_G of people: 1.795" in said and "Perplexity of people: 136" in said
+    assert "check 2l: the same estimator says 0.948 from rounded answers (0.418 from exact ones)" in said
+    found = json.loads((tmp_path / "token_comparison.json").read_text())
+    assert {one["person"] for one in found["persons"]} == {
+        row.person for row in own_answers.read_answers(answers_of["1"])
+    }
+    assert all(one["checks"] for one in found["persons"])
+    for name in ("differences.svg", "draws.svg", "losses.csv", "contexts.csv", "draws.csv", "persons.csv"):
+        assert (tmp_path / name).stat().st_size
+
+
+def test_a_perplexity_is_never_shown_without_a_check(answers_of: dict[str, Path]) -> None:
+    found = own_answers.make(answers_of["1"], by_person=True)
+    assert found.data["people"]["perplexity"] is None and found.data["people"]["loss"] is None
+    assert all(one["perplexity"] is None for one in found.data["persons"])
+    assert not any("erplexity" in line for line in found.lines)
+    assert any("no perplexity is shown" in note for note in found.notes)
+    losses = next(table for table in found.tables if table.name == "losses")
+    place = [column.name for column in losses.columns].index("perplexity")
+    assert losses.rows[0][place] is None
+
+
+BAD = {
+    "percent_true": ("0", "100", "-3", "much", "nan"),
+    "multiplicity": ("0", "1.5", "-1", ""),
+    "log_g_true": ("0.2", "inf", ""),
+    "context": ("",),
+    "person": ("",),
+}
+GOOD = {
+    "person": "a", "context": "c", "multiplicity": "1", "percent_true": "60", "log_g_true": "-1", "log_g_other": "-2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
+def test_a_bad_cell_is_named_with_its_line(tmp_path: Path, field: str, value: str) -> None:
+    path = tmp_path / "answers.csv"
+    rows = [GOOD, {**GOOD, field: value}]
+    path.write_text("\n".join([",".join(GOOD), *(",".join(row.values()) for row in rows)]) + "\n")
+    with pytest.raises(FileErrors, match=f"(?s)3.*{field}"):
+        own_answers.read_answers(path)
+
+
+def test_files_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    header = [*GOOD, "other"]
+
+    def refused(*rows: dict[str, str], match: str) -> None:
+        path.write_text("\n".join([",".join(header), *(",".join(row[name] for name in header) for row in rows)]) + "\n")
+        with pytest.raises(HunchError, match=match):
+            own_answers.make(path)
+
+    one = {**GOOD, "other": "7"}
+    refused(one, {**one, "person": "b", "log_g_true": "-1.5"}, match="another log_g_true")
+    refused(one, {**one, "person": "b", "multiplicity": "2"}, match="another multiplicity")
+    refused(one, one, match="answered this comparison in line 2 already")
+    refused({**one, "log_g_other": "-1"}, match="no row has an answer to a comparison of two different tokens")
+    refused(match="holds no answer")
+    path.write_text("person,context\na,b\n")
+    with pytest.raises(FileErrors, match="has no column multiplicity"):
+        own_answers.read_answers(path)
+    path.write_text(",".join(GOOD) + "\n" + ",".join(GOOD.values()) + "\n")
+    with pytest.raises(FileErrors, match="log_big_true"):
+        own_answers.read_answers(path, ["big"])
+
+
+# The reward
+
+
+def test_the_reward_is_greatest_at_the_odds_that_one_holds() -> None:
+    rng = np.random.default_rng(3)
+    grid = np.linspace(0.001, 0.999, 1999)
+    for h_true, h_other, g_true, g_other in rng.uniform(0.05, 1, size=(1000, 4)):
+        best = h_other / (h_true + h_other)
+        around = np.array([best - 1e-6, best, best + 1e-6])
+        own = (float(g_true), float(g_other))
+        near = rewards.expected_reward(around, h_true=h_true, h_other=h_other, payoff=own, drawn=own)
+        anywhere = rewards.expected_reward(grid, h_true=h_true, h_other=h_other, payoff=own, drawn=own)
+        # Above all others, and above its own neighbours at the sixth digit.
+        assert near[1] >= anywhere.max()
+        slope = g_true * g_other * (h_other / best - h_true / (1 - best))
+        assert abs(slope) < 1e-6
+        assert near[1] >= near.max() - 1e-9
+
+
+def test_a_payoff_by_another_generator_than_the_draws_moves_the_best_answer() -> None:
+    grid = np.linspace(0.001, 0.999, 9981)
+    held = {"h_true": 0.1, "h_other": 0.3}
+    same = rewards.expected_reward(grid, **held, payoff=(0.2, 0.4), drawn=(0.2, 0.4))
+    assert grid[same.argmax()] == pytest.approx(0.75, abs=1e-4)
+    # The person thinks that both tokens are drawn alike often, and that the payoff is by other numbers.
+    other = rewards.expected_reward(grid, **held, payoff=(0.02, 0.4), drawn=(0.2, 0.2))
+    assert grid[other.argmax()] == pytest.approx(0.3 * 0.4 / (0.3 * 0.4 + 0.1 * 0.02), abs=1e-3)
+    assert grid[other.argmax()] > 0.98
+
+
+def test_rewards_in_points() -> None:
+    assert rewards.points(50, g_true=0.4) == 0
+    assert rewards.points(99, g_true=0.4) == pytest.approx(400 * math.log(0.99 / 0.5))
+    assert rewards.points(1, g_true=1.0) == pytest.approx(1000 * math.log(0.01 / 0.5))
+    assert rewards.reward(99, other_is_true=True, g_true=0.1, g_other=0.4) == rewards.points(99, g_true=0.4)
+    with pytest.raises(ValueError, match="between 0 and 100"):
+        rewards.points(100, g_true=0.4)
+    assert rewards.nearest([0.0, 0.04, 0.06, 0.251, 0.5, 1.0]).tolist() == [0.01, 0.01, 0.1, 0.3, 0.5, 0.99]
+
+
+# The estimator
+
+
+def table_of(draws: int = 4, *, same: tuple[float, ...] = (1.0, 0.0)) -> Comparisons:
+    """Two contexts of two texts: two other tokens each."""
+    return Comparisons(
+        text=np.array([0, 1]),
+        log_g_true=np.log([0.3, 0.1]),
+        draws=np.array([float(draws)] * 2),
+        same=np.array(same),
+        weight=np.ones(2),
+        context=np.array([0, 0, 1, 1]),
+        multiplicity=np.array([2.0, 1.0, 1.0, 3.0]),
+        log_g_other=np.log([0.5, 0.2, 0.2, 0.7]),
+        item_weight=np.ones(4),
+    )
+
+
+def test_e_is_the_mean_over_draws_with_people_pooled() -> None:
+    c = table_of()
+    answers = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([1.0, 3.0, 0.5, 2.0, 0.1]))
+    found = terms(c, answers)
+    first = (1 + 2 * (0.3 / 0.5) * 2.0 + (0.3 / 0.2) * 0.5) / 4
+    second = ((0.1 / 0.2) * 2.0 + 3 * (0.1 / 0.7) * 0.1) / 4
+    assert found.log_e == pytest.approx(np.log([first, second]))
+    loss = estimate(c, answers)
+    assert loss is not None
+    assert loss.difference == pytest.approx(np.log([first, second]).mean())
+    assert loss.error_texts == pytest.approx(np.log([first, second]).std(ddof=1) / math.sqrt(2))
+    assert loss.perplexity == pytest.approx(math.exp(loss.difference - np.log([0.3, 0.1]).mean()))
+    both = np.log([first, second]) - np.log([0.3, 0.1])
+    assert loss.error_of_loss == pytest.approx(both.std(ddof=1) / math.sqrt(2))
+
+
+def test_a_comparison_without_an_answer_is_weighted_for_and_draws_of_the_true_token_are_not() -> None:
+    c = table_of()
+    half = ComparisonAnswers(np.array([1, 2, 3]), np.zeros(3, dtype=int), np.log([0.5, 2.0, 0.1]))
+    # Three of the four draws are of x: the answered one stands for them all, and the fourth stays 1.
+    assert terms(c, half).log_e[0] == pytest.approx(math.log((1 + 3 * (0.3 / 0.2) * 0.5) / 4))
+    none = ComparisonAnswers(np.array([2]), np.zeros(1, dtype=int), np.log([2.0]))
+    found = terms(c, none)
+    assert found.used.tolist() == [False, True]
+    loss = estimate(c, none)
+    assert loss is not None and (loss.contexts, loss.left_out) == (1, 1)
+    nothing = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    assert estimate(c, nothing) is None
+
+
+def test_a_context_of_which_every_draw_is_the_true_token_has_the_estimate_1() -> None:
+    c = Comparisons(
+        text=np.array([0]),
+        log_g_true=np.log([0.9]),
+        draws=np.array([5.0]),
+        same=np.array([5.0]),
+        weight=np.ones(1),
+        context=np.zeros(0, dtype=np.int64),
+        multiplicity=np.zeros(0),
+        log_g_other=np.zeros(0),
+        item_weight=np.zeros(0),
+    )
+    nobody = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    loss = estimate(c, nobody, rng=np.random.default_rng(1), samples=20)
+    assert loss is not None and (loss.difference, loss.interval) == (0.0, (0.0, 0.0))
+
+
+def test_who_holds_the_generators_own_odds_has_its_loss_exactly() -> None:
+    rng = np.random.default_rng(5)
+    made = study(TokenWorld(), TokenPlan(texts=10, people=6, draws=12), rng=rng)
+    c = made.comparisons
+    own = CheckModel("g", c.log_g_true, c.log_g_other)
+    found = check(c, made.answers, own)
+    assert found.exact is not None
+    assert (found.exact.difference, found.exact.error_texts, found.exact.error_draws, found.true) == (0, 0, 0, 0)
+    assert found.exact.perplexity == math.exp(-(c.log_g_true.sum() / c.contexts))
+
+
+def test_weights_are_those_of_contexts() -> None:
+    c = table_of()
+    answers = ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), np.log([1.0, 0.5, 2.0, 0.1]))
+    single = terms(c, answers).log_e
+    weighted = Comparisons(**{**vars_of(c), "weight": np.array([3.0, 1.0])})
+    loss = estimate(weighted, answers)
+    assert loss is not None and loss.difference == pytest.approx((3 * single[0] + single[1]) / 4)
+
+
+def vars_of(c: Comparisons) -> dict[str, np.ndarray]:
+    return {name: getattr(c, name) for name in c.__dataclass_fields__}
+
+
+def test_draws_that_share_an_answer_share_its_noise() -> None:
+    c = table_of()
+    calm = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([2.0, 2.0, 0.5, 2.0, 0.1]))
+    noisy = ComparisonAnswers(calm.item, calm.person, np.log([0.5, 3.5, 0.5, 2.0, 0.1]))  # The same mean of the first.
+    assert terms(c, noisy).log_e == pytest.approx(terms(c, calm).log_e)
+    assert terms(c, noisy).relative_error[0] > terms(c, calm).relative_error[0]
+
+
+def test_the_line_of_draws_ends_at_the_estimate() -> None:
+    rng = np.random.default_rng(8)
+    made = study(TokenWorld(), TokenPlan(texts=8, people=30, draws=10), rng=rng)
+    line = dict(by_draws(made.comparisons, values_of(made.comparisons, made.answers), rng=rng))
+    loss = estimate(made.comparisons, made.answers)
+    assert sorted(line) == list(range(1, 11)) and loss is not None
+    assert line[10] == pytest.approx(loss.difference)
+
+
+def test_e_is_unbiased_and_its_logarithm_is_not() -> None:
+    """Of a player with known h: 20,000 contexts with the same distributions, 40 draws each."""
+    rng = np.random.default_rng(11)
+    log_g = rng.normal(size=30) * 1.5
+    log_g -= np.log(np.exp(log_g).sum())
+    log_h = log_g + 1.5 * rng.normal(size=30)
+    log_h -= np.log(np.exp(log_h).sum())
+    y = 4
+    ratio = np.exp(log_g[y] - log_g) * np.exp(log_h - log_h[y])
+    counts = rng.multinomial(40, np.exp(log_g), size=20_000)
+    e = counts @ ratio / 40
+    true = math.exp(log_g[y] - log_h[y])
+    error = e.std(ddof=1) / math.sqrt(len(e))
+    assert abs(e.mean() - true) < 4 * error
+    logs = np.log(e)
+    assert logs.mean() < math.log(true) - 8 * logs.std(ddof=1) / math.sqrt(len(e))
+
+
+def test_intervals_cover_where_the_generator_is_like_the_people() -> None:
+    """A small law; benchmarks/token_comparison_laws.py has 2,000 studies of each kind."""
+    world, plan = TokenWorld(distance=0.5), TokenPlan(texts=30, contexts=1, draws=20, people=20)
+    rng = np.random.default_rng(2)
+    truth = float(np.mean(study(world, TokenPlan(texts=4000, contexts=1, draws=1, people=1), rng=rng).true))
+    inside = 0
+    for _ in range(60):
+        made = study(world, plan, rng=rng)
+        loss = estimate(made.comparisons, made.answers, rng=rng, samples=150)
+        assert loss is not None and loss.interval is not None
+        inside += loss.interval[0] <= truth <= loss.interval[1]
+    assert inside >= 50  # 95 % less more than three standard deviations
+
+
+# Chances
+
+
+def test_chances_of_comparisons_and_contexts_are_those_of_uniform_draws() -> None:
+    rng = np.random.default_rng(4)
+    own = np.array([1, 3, 6])
+    context = np.repeat(np.arange(3), own)
+    hits, one = np.zeros(3), 0
+    for _ in range(4000):
+        drawn = np.unique(np.concatenate([rng.choice(10, 3, replace=False), rng.choice(10, 2, replace=False)]))
+        hits += np.isin(np.arange(3), context[drawn])
+        one += 0 in drawn
+    assert chance_of_any(10, [3, 2], own) == pytest.approx(hits / 4000, abs=0.03)
+    assert chance_of_one(10, [3, 2]) == pytest.approx(one / 4000, abs=0.03)
+    assert chance_of_any(10, [10], own).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_figures_of_a_table_without_people_are_none() -> None:
+    c = table_of()
+    nobody = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    material = own_answers.StudyComparisons(
+        comparisons=c, answers=nobody, models=[], contexts=["a", "b"], texts=["a", "b"]
+    )
+    assert work_out(material, rng=np.random.default_rng(1)) is None
+    assert log_odds_of_percent(np.array([50.0, 80.0])) == pytest.approx([0.0, math.log(0.25)])
