@@ -29,6 +29,7 @@ from . import export, people, screens
 from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
 from .estimands import PreferenceEstimates
 from .expecting import PreferenceExpecting
+from .label_reading import read_judgements
 from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
@@ -283,6 +284,10 @@ class Preference(ListedInstrument):
 
     def label_relations(self) -> Sequence[str]:
         return self.prefetch()  # Points are not read.
+
+    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+        super().read_labels(items, ())
+        read_judgements(answers)
 
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__judgement",)
