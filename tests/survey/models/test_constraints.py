@@ -34,6 +34,7 @@ from survey.models import (
     CheckAttempt,
     CompletionCode,
     ConditionLevel,
+    CutText,
     Delivery,
     EntryLink,
     Erasure,
@@ -69,6 +70,8 @@ from survey.models import (
     StudyInvitation,
     StudyMembership,
     Submission,
+    TokenExpectation,
+    TokenizerRecord,
     UnfinishedScreen,
     Upload,
     WaveIdentity,
@@ -196,6 +199,29 @@ def double(row: models.Model, **values: Any) -> None:
         field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key
     }
     type(row)._default_manager.create(**{**fields, **values})
+
+
+def a_tokenizer(words: bytes = b"x") -> TokenizerRecord:
+    made, _new = TokenizerRecord.objects.get_or_create(
+        source="characters", defaults={"sha256": "0" * 64, "size": 1, "words": words}
+    )
+    return made
+
+
+def cut(tokenizer: TokenizerRecord) -> CutText:
+    return CutText.objects.create(tokenizer=tokenizer, text_sha256="0" * 64, token_count=1, tokens=b"x")
+
+
+def expect(world: World, tokenizer: TokenizerRecord) -> TokenExpectation:
+    return TokenExpectation.objects.create(
+        language_model=world.a(LanguageModel),
+        tokenizer=tokenizer,
+        text_sha256="0" * 64,
+        source="ngram:two",
+        source_sha256="0" * 64,
+        code_version="1",
+        values=b"x",
+    )
 
 
 def code_reason(w: World, coder: str, code: str) -> None:
@@ -370,6 +396,8 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "pair_answer_needs_evidence": lambda w: change(
         w.a(Pair), evidence_id=None, outcome=None, answer_id=w.a(ModelAnswer).pk
     ),
+    "pair_second_evidence_is_whole": lambda w: change(w.a(Pair), outcome_2=True),
+    "pair_third_evidence_is_whole": lambda w: change(w.a(Pair), outcome_3=True),
     "asked_question_copy_at_least_1": lambda w: AskedQuestion.objects.create(
         item=w.a(Pair).item, question=w.a(Pair).target, copy=0
     ),
@@ -382,6 +410,10 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "belief_direction_of_a_posterior": lambda w: change(Belief.objects.filter(kind="prior").first(), direction="same"),
     "belief_entry_known": lambda w: change(w.a(Belief), entered_by="by heart"),
     "belief_first_value_at_most_100": lambda w: change(w.a(Belief), first_value=101),
+    "belief_place_of_an_evidence_question": lambda w: change(Belief.objects.filter(kind="posterior").first(), place=4),
+    "tokenizer_has_words": lambda w: a_tokenizer(words=b""),
+    "text_cut_once_a_tokenizer": lambda w: [cut(a_tokenizer()) for _ in range(2)],
+    "expectation_once_a_text": lambda w: [expect(w, a_tokenizer()) for _ in range(2)],
     "aid_right_of_asked": lambda w: add_aid(w, asked=5, right=6),
     "aid_similarity_known": lambda w: add_aid(w, similarity="smell"),
     "question_vector_not_empty": lambda w: QuestionVector.objects.create(question=w.a(Question), model="m", vector=""),
