@@ -63,8 +63,6 @@ class NextTokenLive(Report):
                     layouts=[Layout(["stage", "guesses", "people", "runs", "right"], shown)],
                 )
             ],
-            notes=[
-                "The shares are of the guesses that came in. Figures that weigh by the design: next_token."
-            ],
+            notes=["The shares are of the guesses that came in. Figures that weigh by the design: next_token."],
             data={"guesses": guesses, "right": hits, "stages": len(rows)},
         )
