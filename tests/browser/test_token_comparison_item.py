@@ -57,7 +57,7 @@ def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server:
     visitor.look("comparison", language=language)
     visitor.send_unanswered()
     visitor.look("comparison, unanswered", language=language)
-    visitor.page.locator("label", has=visitor.page.locator("input[value='80']")).click()
+    visitor.page.locator("input[name=percent_left][value='80']").check()
     visitor.press(words[0])
     visitor.page.wait_for_selector("[data-screen=revealed]")
     visitor.look("revealed", language=language)
