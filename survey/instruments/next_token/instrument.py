@@ -59,6 +59,7 @@ class NextToken(ListedInstrument):
     options_model = NextTokenOptions
     columns = export.COLUMNS
     codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
+    budget_planner = "survey.instruments.next_token.reports.budget_file.NextTokenBudget"
     signals = NextTokenSignals()
     estimates = NextTokenEstimates()
     demonstration = Demonstration(
@@ -91,6 +92,13 @@ class NextToken(ListedInstrument):
                 "Next tokens",
                 "How often people guess the next token, and language models at the very same positions.",
                 "survey.instruments.next_token.reports.study_report.NextTokenReport",
+            ),
+            ReportEntry(
+                "next_token_live",
+                "Next tokens so far",
+                "Guesses by stage, people, runs, and how many are right.",
+                "survey.instruments.next_token.reports.live_report.NextTokenLive",
+                while_it_runs=True,
             ),
         )
 

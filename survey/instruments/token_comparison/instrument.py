@@ -54,6 +54,7 @@ class TokenComparison(ListedInstrument):
     options_model = ComparisonOptions
     columns = export.COLUMNS
     codebook_note = "Logarithms are natural. Probabilities of tokens are those among tokens that people can read."
+    budget_planner = "survey.instruments.token_comparison.reports.budget_file.ComparisonBudget"
     signals = ComparisonSignals()
     estimates = ComparisonEstimates()
     demonstration = Demonstration(
@@ -74,6 +75,13 @@ class TokenComparison(ListedInstrument):
                 "Comparisons of next tokens",
                 "People's loss and perplexity at predicting the next token, beside models whose loss is known.",
                 "survey.instruments.token_comparison.reports.study_report.TokenComparisonReport",
+            ),
+            ReportEntry(
+                "token_comparison_live",
+                "Comparisons so far",
+                "Answers by stage, people, contexts, and how many lean towards the true token.",
+                "survey.instruments.token_comparison.reports.live_report.ComparisonLive",
+                while_it_runs=True,
             ),
         )
 

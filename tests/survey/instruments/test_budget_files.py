@@ -10,13 +10,27 @@ from django.core.management import call_command
 
 from survey.exceptions import FileErrors
 from survey.instruments.cloze.reports.budget_file import ClozeBudgetFile
+from survey.instruments.next_token.reports.budget_file import NextTokenBudget
 from survey.instruments.preference.analysis import bradley_terry
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, simulate
 from survey.instruments.preference.reports.budget_file import PreferenceBudget
+from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
+from survey.instruments.token_comparison.reports.budget_file import ComparisonBudget
 from survey.services.results.budget_files import POWER, read_toml
 
 STUDIES = Path(__file__).parents[3] / "studies"
-FILES = {"preference": PreferenceBudget, "cloze": ClozeBudgetFile}
+FILES = {
+    "preference": PreferenceBudget,
+    "cloze": ClozeBudgetFile,
+    "next-token": NextTokenBudget,
+    "token-comparison": ComparisonBudget,
+}
+SMALLER = {
+    "preference": (("[12, 12, 12, 12, 12]", "[12, 12]"), ("prompts = 100", "prompts = 30")),
+    "cloze": (("[100, 100]", "[30, 30]"), ("responses_per_item = 20", "responses_per_item = 10")),
+    "next-token": (("[80, 80]", "[20, 20]"), ("run = 12", "run = 6")),
+    "token-comparison": (("[40, 40]", "[10, 10]"), ("texts = 80", "texts = 20")),
+}
 
 
 def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
@@ -31,25 +45,21 @@ def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
 
 def budget_of(path: Path, *, studies: int) -> Any:
     raw = read_toml(path)
-    return FILES[raw.pop("instrument")].read(raw, path=path, studies=studies)
+    return FILES[raw.pop("instrument").replace("_", "-")].read(raw, path=path, studies=studies)
 
 
 def test_every_policy_of_the_examples_is_simulated() -> None:
     """Adaptive ones of preferences twice: by the design's weights, and with each answer once."""
     simulated = {name: budget_of(STUDIES / f"example-budget-{name}.toml", studies=3).simulated for name in FILES}
-    assert simulated == {"preference": 9, "cloze": 6}
+    assert simulated == {"preference": 9, "cloze": 6, "next-token": 6, "token-comparison": 9}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_command_asks_the_planner_of_the_files_instrument(name: str, tmp_path: Path) -> None:
-    shorter = ("[100, 100]", "[30, 30]") if name == "cloze" else ("[12, 12, 12, 12, 12]", "[12, 12]")
-    fewer = (
-        ("responses_per_item = 20", "responses_per_item = 10") if name == "cloze" else ("prompts = 100", "prompts = 30")
-    )
-    path, out = changed(name, tmp_path, shorter, fewer), io.StringIO()
+    path, out = changed(name, tmp_path, *SMALLER[name]), io.StringIO()
     options = {"studies": 2, "jobs": 1, "out": tmp_path / "out"}
     call_command("plan_budget", str(path), **options, stdout=out)
-    assert "2 simulated studies of each policy" in out.getvalue() and " USD." in out.getvalue()
+    assert "2 simulated studies of each p" in out.getvalue() and " USD." in out.getvalue()
     assert any(written.suffix == ".csv" for written in (tmp_path / "out").iterdir())
 
 
@@ -70,6 +80,17 @@ def test_a_file_of_an_instrument_without_a_planner_is_refused(tmp_path: Path, ca
         ("preference", "[money]", "[honey]", "honey: Extra inputs are not permitted"),
         ("cloze", "sentences = 200", "sentences = 20000", "at most 20,000 are simulated"),
         ("cloze", "sentences = 200", "sentences = 10", "a stage asks for 100 positions and the bank has 60"),
+        ("next-token", "passages = 80", "passages = 30", "a stage draws 80 runs and the bank has 60"),
+        ("next-token", "passages = 80", "passages = 4", "add passages"),
+        ("next-token", "passages = 80", "passages = 20000", "at most 100,000 are simulated"),
+        ("next-token", "responses_per_item = 5", "responses_per_item = 7", "must be a multiple of it in every stage"),
+        ("next-token", "responses_per_item = 5", "responses_per_item = 200", "a stage draws fewer than 4 runs"),
+        ("next-token", 'priority = "gap"', "", 'needs "uncertainty" or "gap"'),
+        ("token-comparison", "texts = 80", "texts = 15", "items is 16 and the bank has 15 texts"),
+        ("token-comparison", "texts = 80", "texts = 3000", "texts x contexts_per_text x draws is 120,000"),
+        ("token-comparison", "texts = 80", "texts = 20", "and only 800 are drawn"),
+        ("token-comparison", '"fewer draws"', '"one context a text"', "two have the same name"),
+        ("token-comparison", "responses_per_item = 1", "responses_per_item = 3", "must be a multiple of it"),
         ("cloze", 'priority = "uncertainty"', "", 'needs "uncertainty" or "gap"'),
         ("cloze", "sittings = [100, 100]", "sittings = [3, 100]", "fewer than 4 positions"),
     ],
@@ -103,6 +124,22 @@ def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cas
         for n in range(60)
     ]
     assert 0.65 <= np.mean(found) <= 0.93  # 0.8, three Monte Carlo errors either way; the seeds are fixed.
+
+
+def test_comparisons_that_a_stage_draws_have_the_weights_of_their_chances() -> None:
+    """Drawn with each one's weight, comparisons and contexts are again as many as there are."""
+    plan = TokenPlan(texts=10, contexts=1, draws=8, people=20, asked=16, responses=2)
+    made = [study(TokenWorld(vocabulary=12), plan, rng=np.random.default_rng(seed)) for seed in range(60)]
+    assert all(len(one.answers) == 32 and np.unique(one.answers.item).size == 16 for one in made)
+    contexts, comparisons = [], []
+    for one in made:
+        c, asked = one.comparisons, np.unique(one.answers.item)
+        others = np.bincount(c.context, minlength=10) > 0
+        there = np.isin(np.arange(10), c.context[asked])
+        contexts.append(c.weight[there].sum() - others.sum())
+        comparisons.append(c.item_weight[asked].sum() - len(c))
+    assert np.mean(comparisons) == pytest.approx(0, abs=1e-9)
+    assert abs(np.mean(contexts)) < 4 * np.std(contexts) / np.sqrt(len(made))
 
 
 @pytest.mark.slow

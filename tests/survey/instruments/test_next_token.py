@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
@@ -19,7 +20,7 @@ from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.next_token.wording import shown_token, typed_token
-from survey.models import Score, Sitting, SnapshotAnswer, Stage, Study
+from survey.models import ApiToken, Score, Sitting, SnapshotAnswer, Stage, Study
 from survey.services.banks import ngrams, passages
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
@@ -140,6 +141,15 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
     assert model["who"] == "trigram" and model["asked"] == len(rows) and model["perplexity"] > 1
     assert difference["share"] == pytest.approx(people["share"] - model["share"], abs=2e-6)
     assert found.data["given"] == sum(int(row["given"]) for row in _answers(tmp_path))
+    live = reports.make(study, "next_token_live")
+    assert (live.data["guesses"], live.data["right"], live.data["stages"]) == (len(rows), right, 2)
+    user = User.objects.create_user("reader")
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
+    reader = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+    for name in ("next_token", "next_token_live"):
+        sent = reader.get(f"/api/v1/studies/guessing/reports/{name}/").json()
+        assert (sent["data"]["guesses"], sent["data"]["right"]) == (len(rows), right)
     # The same guesses beside the model's chances.
     for name in ("agreement", "calibration", "gaps"):
         assert "trigram" in str(reports.make(study, name).data)
@@ -321,6 +331,39 @@ def test_a_process_that_dies_between_guess_and_reveal_loses_no_guess_and_doubles
     assert TokenGuess.objects.count() == 1
     assert step.screen is not None and step.screen.name == "guess_2"
     assert "·the" in step.screen.words["verdict"]
+
+
+def test_a_guess_is_taken_once_and_never_changed_after_its_reveal(tales: None, client: Client) -> None:
+    """A second tab, the same page sent again, a page that is not there yet: the guess that was made stays."""
+    study = cast.study(**STUDY)
+    opened(study)
+    page = arrive(client, slug=study.slug)
+    address = f"/s/{study.slug}/sitting"
+    # A token that stands in no list of what was typed is no guess: another run's, or one that does not exist.
+    for choice in ("5", "999999", "-1", "x"):
+        client.post(address, {**page.hidden, "guess": "zzz", "choice": choice})
+    assert not TokenGuess.objects.exists()
+    client.post(address, {**page.hidden, "guess": " the"})
+    made = TokenGuess.objects.get()
+    run = made.response.assignment.slot.item.token_run
+    truth = run.text_of(run.run_tokens[made.place])
+    # Who has read the true token cannot send it for the guess before.
+    for data in ({"guess": truth}, {"guess": truth, "screen": "guess_2"}, {"guess": truth, "screen": "guess_9"}):
+        sent = client.post(address, {**page.hidden, **data})
+        assert sent.status_code in (303, 409, 422)
+    guess = TokenGuess.objects.get(place=made.place)
+    assert (guess.pk, guess.text, guess.right) == (made.pk, " the", made.right)
+    assert TokenGuess.objects.count() == Score.objects.count() == 1
+    # Two tabs show the same position, and only one guess of it is taken.
+    one, two = (read(client.get(address).content.decode()) for _tab in range(2))
+    assert one.parts == two.parts and one.form["data-screen"] == "guess_2"
+    client.post(address, {**one.hidden, "guess": " a"})
+    client.post(address, {**two.hidden, "guess": " the"})
+    assert [one.text for one in TokenGuess.objects.order_by("place")] == [" the", " a"]
+    # Steps that are still to come cannot be answered.
+    ahead = client.post(address, {**one.hidden, "step": str(int(one.hidden["step"]) + 3), "guess": " the"})
+    assert ahead.status_code != 500
+    assert TokenGuess.objects.count() == 2
 
 
 def test_simulated_people_are_right_as_often_as_they_are_made_to_be(tales: None) -> None:

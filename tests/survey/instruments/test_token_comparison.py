@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
@@ -23,7 +24,7 @@ from survey.instruments.token_comparison.analysis.rewards import points
 from survey.instruments.token_comparison.models import ContextReading, PreparedContext, StatedChance, TokenPair
 from survey.instruments.token_comparison.options import ComparisonOptions
 from survey.instruments.token_comparison.reports import own_answers
-from survey.models import Bank, NgramModel, Score, Sitting, Stage, Study
+from survey.models import ApiToken, Bank, NgramModel, Score, Sitting, Stage, Study
 from survey.panels.money import points_of
 from survey.services.banks import ngrams, passages
 from survey.services.plans.planning import plan_stage
@@ -126,7 +127,14 @@ def test_a_study_goes_through_its_stages(tmp_path: Path) -> None:
             assert len(set(contexts)) == len(contexts) == 3
     assert StatedChance.objects.count() == 30
 
+    live = reports.make(study, "token_comparison_live")
+    stated = list(StatedChance.objects.all())
+    assert (live.data["answers"], live.data["stages"]) == (30, 2)
+    assert live.data["towards_true"] == sum(one.percent_true > 50 for one in stated)
     report = reports.make(study, "token_comparison", {"by": ["person"]})
+    for name, own in (("token_comparison", report.data["answers"]), ("token_comparison_live", 30)):
+        sent = reading_client().get(f"/api/v1/studies/compare/reports/{name}/").json()
+        assert sent["data"]["answers"] == own
     people = report.data["people"]
     assert report.data["answers"] == 30 and people["perplexity"] == pytest.approx(math.exp(people["loss"]))
     assert [one["model"] for one in report.data["checks"]] == ["unigram", "generator"]
@@ -149,6 +157,15 @@ def test_a_study_goes_through_its_stages(tmp_path: Path) -> None:
     assert built.comparisons.draws.tolist() == [12.0] * built.comparisons.contexts
     assert len(built.answers) == 30
     assert "true_favoured" in json.dumps(estimate(study).as_json())
+
+
+def reading_client() -> Client:
+    """Of a person who may read all studies by API."""
+    user, made = User.objects.get_or_create(username="reader")
+    if made:
+        user.user_permissions.add(Permission.objects.get(codename="export_study"))
+        cast.join_all(user)
+    return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
 
 
 def test_the_reward_comes_after_the_answer_and_is_paid(client: Client) -> None:
@@ -422,3 +439,26 @@ def test_pages_need_no_more_statements_than_those_of_other_instruments(client: C
     # Points cost one statement more, as in every study that scores; the sum so far another one.
     assert max(found["GET"]) <= MOST["GET"] + 1, found
     assert max(found["POST"]) <= MOST["POST"] + 1, found
+
+
+def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Client) -> None:
+    """A second tab, the same page sent again, a page of another screen: the first answer and its reward stay."""
+    study = cast.study(**{**COMPARISON, "sitting": {"items": 2}})
+    opened(study)
+    page = arrive(client, slug="compare")
+    again = {**page.hidden, "percent_left": "99"}
+    client.post("/s/compare/sitting", {**page.hidden, "percent_left": "10"})
+    first = StatedChance.objects.get()
+    for data in (again, {**again, "percent_left": "1"}, {**again, "screen": "revealed"}):
+        sent = client.post("/s/compare/sitting", data)
+        assert sent.status_code in (303, 409, 422)
+    stated = StatedChance.objects.get()
+    assert (stated.pk, stated.percent_left, stated.reward) == (first.pk, 10, first.reward)
+    assert Score.objects.count() == 1
+    # The sides are the same in every tab, and chances sent with the reveal are no answer.
+    page = read(client.get("/s/compare/sitting").content.decode())
+    assert "true" in page.parts
+    client.post("/s/compare/sitting", {**page.hidden, "percent_left": "99"})
+    assert StatedChance.objects.count() == 1
+    one, two = (read(client.get("/s/compare/sitting").content.decode()).parts for _tab in range(2))
+    assert "left" in one and one == two

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bandit import draw, inclusion_probabilities
 from bandit.designs import Design, Uniform
-from survey.services.results.expectations.errors import Bounded
+from survey.services.results.expectations.errors import UNDEFINED, Bounded
 
 from .guesses import GuessTable, ModelGuesses, ensemble, mean, numbers_of, perplexity, share
 from .priority import gap, predicted_share, uncertainty
@@ -116,16 +116,15 @@ def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> Gu
         models=[ModelGuesses("model", model_right[runs].ravel(), nats[runs].ravel())],
     )
     (model,) = table.models
-    together = ensemble(table)
-    assert together is not None  # noqa: S101 - every run has at least five people in these plans
+    together = ensemble(table)  # None with fewer than five people a run
     return GuessFigures(
         share(table).figure,
         mean(model.right, table),
         mean(table.right - model.right, table, scale="difference"),
         perplexity(model, table),
         mean(table.right, table, table.place <= tokens // 4),
-        together.ensemble,
-        together.person,
+        UNDEFINED if together is None else together.ensemble,
+        UNDEFINED if together is None else together.person,
     )
 
 

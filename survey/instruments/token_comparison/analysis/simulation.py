@@ -42,12 +42,18 @@ class TokenWorld:
 
 @dataclass(frozen=True)
 class TokenPlan:
-    """texts, with `contexts` each, `draws` a context; every person answers each context at most once."""
+    """texts, with `contexts` each, `draws` a context; every person answers each context at most once.
+
+    asked: with it, so many comparisons are drawn uniformly from all (all, if there are fewer), as a stage draws them.
+    Each has `responses` answers, dealt to the people at random.
+    """
 
     texts: int = 40
     contexts: int = 2
     draws: int = 40
     people: int = 40
+    asked: int | None = None
+    responses: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,18 +82,25 @@ def study(world: TokenWorld, plan: TokenPlan, *, rng: np.random.Generator) -> Si
     flat = (rows[:, None] * world.vocabulary + x)[x != y[:, None]]
     keys, times = np.unique(flat, return_counts=True)
     context, other = keys // world.vocabulary, keys % world.vocabulary
+    count = min(len(keys), len(keys) if plan.asked is None else plan.asked)
+    distinct = np.bincount(context, minlength=size)
+    chance = np.ones(size) if count == len(keys) else _chance_of_any(len(keys), count, distinct)
     comparisons = Comparisons(
         text=text,
         log_g_true=log_g[rows, y],
         draws=np.full(size, float(plan.draws)),
         same=same.astype(np.float64),
-        weight=np.ones(size),
+        weight=1 / chance,
         context=context,
         multiplicity=times.astype(np.float64),
         log_g_other=log_g[context, other],
-        item_weight=np.ones(len(keys)),
+        item_weight=np.full(len(keys), len(keys) / count if count else 1.0),
     )
-    item, person = _dealt(context, size, plan.people, rng)
+    if plan.asked is None:
+        item, person = _dealt(context, size, plan.people, rng)
+    else:
+        item = np.repeat(rng.choice(len(keys), size=count, replace=False), plan.responses)
+        person = rng.permutation(len(item)) % plan.people
     exact = log_h[context, other] - log_h[context, y[context]]
     ability = world.person_sd * rng.standard_normal(plan.people)
     # The mean over people of the odds, not of their logarithms, is the people's own.
@@ -101,6 +114,15 @@ def study(world: TokenWorld, plan: TokenPlan, *, rng: np.random.Generator) -> Si
         CheckModel("people", log_h[rows, y], log_h[context, other]),
         log_g[rows, y] - log_h[rows, y],
     )
+
+
+def _chance_of_any(size: int, count: int, own: Ints) -> Floats:
+    """The chance that at least one of `own` (C,) of `size` comparisons is among `count` drawn; 1 where own is 0."""
+    # None of own: the product over j < own of (size - count - j) / (size - j).
+    steps = np.arange(int(own.max(initial=0)))
+    factors = np.clip(size - count - steps, 0, None) / np.maximum(size - steps, 1)
+    none = np.concatenate([[1.0], np.cumprod(factors)])[own]
+    return np.where(own > 0, 1 - none, 1.0)
 
 
 def _log_softmax(logits: Floats) -> Floats:

@@ -1,0 +1,205 @@
+"""What `hunch plan_budget` does with the file of a study of comparisons."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from survey.contracts.budgets import BudgetPlanner
+from survey.contracts.reports import Findings, Layout, Table
+from survey.contracts.tables import Column
+from survey.services.results.budget_files import POWER, Costs, Prices, checked, cost_lines, costs_of, each_study
+from survey.study_file import SEED_LIMIT, Strict
+
+from ..analysis.outlook import one_study
+from ..analysis.simulation import TokenPlan, TokenWorld
+
+MOST_DRAWS = 100_000  # tokens that one simulated study draws
+COLUMNS = (
+    Column("plan", "text", "How contexts and draws are made."),
+    Column("contexts", "number", "Contexts with a figure, on average."),
+    Column("answers", "number", "Answers, on average."),
+    Column("truth", "number", "People's loss less the generator's, as it is in the simulated world, in nats."),
+    Column("estimate", "number", "The mean estimate of it."),
+    Column("width", "number", "Width of its 95 % interval, in nats."),
+    Column("cover", "share", "Studies whose interval holds the truth."),
+    Column("studies", "number", "Simulated studies.", whole=True),
+    Column("detectable", "number", "Smallest difference from the generator's loss found with 80 % power, in nats."),
+)
+
+
+class TextShape(Strict):
+    texts: int = Field(ge=4, le=20_000)
+
+
+class PeopleTruth(Strict):
+    """distance: how far people are from the generator, in nats of each token's logarithm; people_differ and
+    answers_differ: noise in their log odds; rounded: whether they choose from eleven chances."""
+
+    distance: float = Field(default=0.5, ge=0, le=5)
+    people_differ: float = Field(default=0.1, ge=0, le=5)
+    answers_differ: float = Field(default=0.3, ge=0, le=5)
+    rounded: bool = True
+
+
+class ComparingShape(Strict):
+    sittings: list[int] = Field(min_length=1, max_length=50)
+    items: int = Field(default=16, ge=1, le=200)
+    responses_per_item: int = Field(default=1, ge=1, le=1000)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    minutes: float = Field(default=10, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def stages_have_comparisons(self) -> "ComparingShape":
+        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
+            raise ValueError("sittings: each stage needs from 2 to 100,000")
+        if any(sittings * self.items % self.responses_per_item for sittings in self.sittings):
+            raise ValueError("responses_per_item: sittings x items must be a multiple of it in every stage")
+        return self
+
+
+class ContextPlan(Strict):
+    name: str = Field(min_length=1, max_length=60)
+    contexts_per_text: int = Field(default=1, ge=1, le=20)
+    draws: int = Field(default=40, ge=2, le=1000)
+
+
+class ComparisonBudgetConfig(Strict):
+    title: str = Field(min_length=1, max_length=200)
+    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
+    studies: int = Field(default=100, ge=2, le=10_000)
+    bank: TextShape
+    truth: PeopleTruth = PeopleTruth()
+    study: ComparingShape
+    money: Prices = Prices()
+    plans: list[ContextPlan] = Field(min_length=1, max_length=12)
+
+    @model_validator(mode="after")
+    def plans_can_be_simulated(self) -> "ComparisonBudgetConfig":
+        names = [plan.name for plan in self.plans]
+        if len(set(names)) < len(names):
+            raise ValueError("plans: two have the same name: give each a name of its own")
+        if self.study.items > self.bank.texts:
+            raise ValueError(
+                f"study: items is {self.study.items} and the bank has {self.bank.texts} texts, of which a person "
+                "meets each once: add texts, or lower items"
+            )
+        for plan in self.plans:
+            drawn = self.bank.texts * plan.contexts_per_text * plan.draws
+            if drawn > MOST_DRAWS:
+                raise ValueError(
+                    f"plans: {plan.name}: texts x contexts_per_text x draws is {drawn:,}, and at most {MOST_DRAWS:,} "
+                    "are simulated: give fewer texts, contexts or draws"
+                )
+            if self.asked > drawn:
+                raise ValueError(
+                    f"plans: {plan.name}: people answer {self.asked:,} comparisons and only {drawn:,} are drawn: "
+                    "raise draws or responses_per_item"
+                )
+        return self
+
+    @property
+    def asked(self) -> int:
+        """Comparisons that all stages draw."""
+        return sum(self.study.sittings) * self.study.items // self.study.responses_per_item
+
+
+@dataclass(frozen=True)
+class ComparisonBudget(BudgetPlanner):
+    """A file such as `studies/example-budget-token-comparison.toml`."""
+
+    path: Path
+    config: ComparisonBudgetConfig
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "ComparisonBudget":
+        config = checked(ComparisonBudgetConfig, raw, path)
+        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+
+    @property
+    def simulated(self) -> int:
+        return self.config.studies * len(self.config.plans)
+
+    @property
+    def costs(self) -> Costs:
+        """`sittings` finish; what who leaves has left is dealt to somebody else."""
+        study = self.config.study
+        complete = sum(study.sittings)
+        begin = round(complete / (1 - study.dropout))
+        return costs_of(self.config.money, people=begin, complete=complete, minutes=study.minutes)
+
+    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+        config, truth = self.config, self.config.truth
+        world = TokenWorld(
+            distance=truth.distance,
+            person_sd=truth.people_differ,
+            answer_sd=truth.answers_differ,
+            rounded=truth.rounded,
+        )
+        rows = []
+        for one in config.plans:
+            plan = TokenPlan(
+                texts=config.bank.texts,
+                contexts=one.contexts_per_text,
+                draws=one.draws,
+                people=sum(config.study.sittings),
+                asked=config.asked,
+                responses=config.study.responses_per_item,
+            )
+            work = partial(one_study, one.name, world, plan, config.seed)
+            rows.append(_row(one.name, each_study(work, config.studies, jobs=jobs, progress=progress)))
+        return Findings(
+            title=config.title,
+            lines=[
+                f"{config.title}: {config.studies:,} simulated studies of each plan; {config.bank.texts:,} texts, "
+                f"{config.asked:,} comparisons asked.",
+                *cost_lines(self.costs),
+            ],
+            tables=[Table("plans", "What the study would find", COLUMNS, rows, layouts=[_layout(rows)])],
+            notes=[
+                "Simulated people and generators stand in for yours: compare the plans with each other.",
+                "Where the mean estimate is far from the truth, the interval is not one for the truth.",
+            ],
+            data={str(row[0]): dict(zip([one.name for one in COLUMNS[1:]], row[1:], strict=True)) for row in rows},
+        )
+
+
+def _row(name: str, studies: list[list[float]]) -> list[Any]:
+    table = np.array(studies, dtype=np.float64)
+    contexts, answers, found, true, low, high = table.T
+    known, mean_true = np.isfinite(low), float(true.mean())
+    if not known.any():
+        return [name, float(contexts.mean()), float(answers.mean()), mean_true, None, None, None, len(table), None]
+    width = float((high - low)[known].mean())
+    return [
+        name,
+        float(contexts.mean()),
+        float(answers.mean()),
+        mean_true,
+        float(found[known].mean()),
+        width,
+        float(((low <= mean_true) & (mean_true <= high))[known].mean()),
+        len(table),
+        POWER * width / (2 * 1.959964),
+    ]
+
+
+def _layout(rows: list[list[Any]]) -> Layout:
+    header = ["plan", "contexts", "answers", "truth", "estimate", "width", "holds the truth", "difference found"]
+    shown = [
+        [
+            row[0],
+            f"{row[1]:,.0f}",
+            f"{row[2]:,.0f}",
+            *("-" if value is None else f"{value:.3f}" for value in row[3:6]),
+            "-" if row[6] is None else f"{100 * row[6]:.0f} %",
+            "-" if row[8] is None else f"{row[8]:.3f}",
+        ]
+        for row in rows
+    ]
+    note = "The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %)."
+    return Layout(header, shown, note=note)
