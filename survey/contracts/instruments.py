@@ -213,7 +213,7 @@ class Baseline:
     params: Mapping[str, Any]
 
 
-class Source(NamedTuple):
+class AnswersRead(NamedTuple):
     """What a column beside the inputs was made of, where that can change between training and prediction: so many
     answers of so many models, and the SHA-256 of them."""
 
@@ -252,7 +252,7 @@ class Learning(ABC):
 
     def columns_and_sources(
         self, assignments: Sequence["Assignment"], names: Collection[str]
-    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Source]]:
+    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, AnswersRead]]:
         """`columns_of`, and by column what it was made of, as it was in the same moment; columns that cannot change
         have no source."""
         return self.columns_of(assignments, names), {}

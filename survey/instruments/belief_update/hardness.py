@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from predictors.hardness import MODELS, PEOPLE
-from survey.contracts.instruments import Source
+from survey.contracts.instruments import AnswersRead
 from survey.models import Assignment, ModelAnswer
 
 from .labels import beliefs_of
@@ -24,10 +24,10 @@ def columns_of(answers: Sequence[Assignment], names: Collection[str]) -> dict[st
 
 def columns_and_sources(
     answers: Sequence[Assignment], names: Collection[str]
-) -> tuple[dict[str, np.ndarray], dict[str, Source]]:
+) -> tuple[dict[str, np.ndarray], dict[str, AnswersRead]]:
     """`columns_of`, and which answers of language models `models` was made of: all graded ones of the bank, as they are
     in the same moment. Priors are frozen with the answers that they belong to, so that `people` needs no such note."""
-    sources: dict[str, Source] = {}
+    sources: dict[str, AnswersRead] = {}
     found: dict[str, np.ndarray] = {}
     if PEOPLE in names:
         priors = [beliefs_of(answer).prior for answer in answers]
@@ -39,7 +39,7 @@ def columns_and_sources(
     return found, sources
 
 
-def _shares_right(banks: Collection[int]) -> tuple[dict[int, float], Source]:
+def _shares_right(banks: Collection[int]) -> tuple[dict[int, float], AnswersRead]:
     """How right language models are on average, by the question's key; questions that none answered are not there. And
     which answers say so."""
     rows = ModelAnswer.objects.graded().filter(question__bank__in=banks)
@@ -53,5 +53,5 @@ def _shares_right(banks: Collection[int]) -> tuple[dict[int, float], Source]:
         graded.setdefault(key, []).append(value)
         models.add(model)
         digest.update(json.dumps([question, model, value]).encode() + b"\n")
-    source = Source(sum(map(len, graded.values())), len(models), digest.hexdigest())
+    source = AnswersRead(sum(map(len, graded.values())), len(models), digest.hexdigest())
     return {question: sum(values) / len(values) for question, values in graded.items()}, source
