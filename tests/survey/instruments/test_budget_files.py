@@ -13,10 +13,16 @@ from survey.instruments.cloze.reports.budget_file import ClozeBudgetFile
 from survey.instruments.preference.analysis import bradley_terry
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, simulate
 from survey.instruments.preference.reports.budget_file import PreferenceBudget
+from survey.instruments.self_paced_reading.reports.budget_file import ReadingBudget
 from survey.services.results.budget_files import POWER, read_toml
 
 STUDIES = Path(__file__).parents[3] / "studies"
-FILES = {"preference": PreferenceBudget, "cloze": ClozeBudgetFile}
+FILES = {"preference": PreferenceBudget, "cloze": ClozeBudgetFile, "reading": ReadingBudget}
+SMALLER = {
+    "cloze": (("[100, 100]", "[30, 30]"), ("responses_per_item = 20", "responses_per_item = 10")),
+    "preference": (("[12, 12, 12, 12, 12]", "[12, 12]"), ("prompts = 100", "prompts = 30")),
+    "reading": (("sittings = [60]", "sittings = [10, 10]"), ("words = 30 ", "words = 12 ")),
+}
 
 
 def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
@@ -31,22 +37,20 @@ def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
 
 def budget_of(path: Path, *, studies: int) -> Any:
     raw = read_toml(path)
-    return FILES[raw.pop("instrument")].read(raw, path=path, studies=studies)
+    return FILES[{"self_paced_reading": "reading"}.get(kind := raw.pop("instrument"), kind)].read(
+        raw, path=path, studies=studies
+    )
 
 
 def test_every_policy_of_the_examples_is_simulated() -> None:
     """Adaptive ones of preferences twice: by the design's weights, and with each answer once."""
     simulated = {name: budget_of(STUDIES / f"example-budget-{name}.toml", studies=3).simulated for name in FILES}
-    assert simulated == {"preference": 9, "cloze": 6}
+    assert simulated == {"preference": 9, "cloze": 6, "reading": 6}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_command_asks_the_planner_of_the_files_instrument(name: str, tmp_path: Path) -> None:
-    shorter = ("[100, 100]", "[30, 30]") if name == "cloze" else ("[12, 12, 12, 12, 12]", "[12, 12]")
-    fewer = (
-        ("responses_per_item = 20", "responses_per_item = 10") if name == "cloze" else ("prompts = 100", "prompts = 30")
-    )
-    path, out = changed(name, tmp_path, shorter, fewer), io.StringIO()
+    path, out = changed(name, tmp_path, *SMALLER[name]), io.StringIO()
     options = {"studies": 2, "jobs": 1, "out": tmp_path / "out"}
     call_command("plan_budget", str(path), **options, stdout=out)
     assert "2 simulated studies of each policy" in out.getvalue() and " USD." in out.getvalue()
@@ -72,6 +76,11 @@ def test_a_file_of_an_instrument_without_a_planner_is_refused(tmp_path: Path, ca
         ("cloze", "sentences = 200", "sentences = 10", "a stage asks for 100 positions and the bank has 60"),
         ("cloze", 'priority = "uncertainty"', "", 'needs "uncertainty" or "gap"'),
         ("cloze", "sittings = [100, 100]", "sittings = [3, 100]", "fewer than 4 positions"),
+        ("reading", "passages = 12 ", "passages = 9 ", "12 passages.passages: each person reads 10 different ones"),
+        ("reading", "passages = 12 ", "passages = 61 ", "61 are more than the bank's 60"),
+        ("reading", "[60]", "[3, 4]", "fewer than 8 people in all"),
+        ("reading", "[60]", "[9000]", "at most 2,000,000 are simulated"),
+        ("reading", 'name = "all passages"', 'name = "12 passages"', "two have the same name"),
     ],
 )
 def test_wrong_values_are_refused_with_their_field(tmp_path: Path, name: str, old: str, new: str, said: str) -> None:
@@ -103,6 +112,17 @@ def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cas
         for n in range(60)
     ]
     assert 0.65 <= np.mean(found) <= 0.93  # 0.8, three Monte Carlo errors either way; the seeds are fixed.
+
+
+def test_more_passages_make_the_slope_of_reading_times_more_precise(tmp_path: Path) -> None:
+    path = changed(
+        "reading", tmp_path, ("words = 30 ", "words = 12 "), ("passages_differ = 2.0", "passages_differ = 9")
+    )
+    few, many = budget_of(path, studies=6).findings(jobs=1, progress=lambda: None).data["lines"]
+    assert (few["readers"], many["readers"]) == (50, 10)
+    for width in ("slope_width", "detectable", "total_width"):
+        assert few[width] > 1.3 * many[width] > 0
+    assert many["detectable"] > many["slope_width"] / 2
 
 
 @pytest.mark.slow

@@ -200,9 +200,10 @@ def test_a_script_for_r_stands_beside_its_data(tmp_path: Path, capsys: Any) -> N
 
 
 def r_has_mgcv() -> bool:
-    return bool(shutil.which("Rscript")) and not subprocess.run(
-        ["Rscript", "-e", "library(mgcv)"], capture_output=True, check=False
-    ).returncode
+    return (
+        bool(shutil.which("Rscript"))
+        and not subprocess.run(["Rscript", "-e", "library(mgcv)"], capture_output=True, check=False).returncode
+    )
 
 
 def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dict[str, str]]:
