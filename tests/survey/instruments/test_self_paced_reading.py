@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors, FileErrors
+from survey.exceptions import FieldErrors, FileErrors, OutOfOrder
 from survey.instruments.self_paced_reading.export import WORD_COLUMNS
 from survey.instruments.self_paced_reading.forms import times_form
 from survey.instruments.self_paced_reading.model_words import read_models
