@@ -260,19 +260,28 @@ class _Data:
             return dict.fromkeys([*(one.name for one in self.factors), REST], math.nan)
         w = w / total
         r = self.values - float(w @ self.values)
+        # Sums of w itself, which most equations need: by factor, and by cell once it is asked for.
         of_level = [one.sums(w) for one in self.factors]
+        of_cell = {(place, place): sums for place, sums in enumerate(of_level)}
         whole = np.array([float(w @ one) for one in of_level] + [float(w @ w)])  # of the mean's variance
         left, right = np.empty((size + 1, size + 1)), np.empty(size + 1)
         for place, factor in enumerate(self.factors):
             u = w if times is None or not self._holds(way, factor) else _once(w, times)
             u = u if factor.is_whole else np.where(factor.level >= 0, u, 0.0)
-            others = factor.sums(u) - u
+            others = (of_level[place] if u is w else factor.sums(u)) - u
             right[place] = r @ (u * (factor.sums(u * r) - u * r))
             left[place] = float(u @ others) * whole
             for other in range(size):
-                cell = self.cells[min(place, other), max(place, other)]
+                both = (min(place, other), max(place, other))
+                cell = self.cells[both]
                 shared = u if cell.is_whole else np.where(cell.level >= 0, u, 0.0)
-                left[place, other] += float(shared @ cell.sums(shared)) - float(shared @ shared)
+                if shared is not w:
+                    sums = cell.sums(shared)
+                elif both in of_cell:
+                    sums = of_cell[both]
+                else:
+                    sums = of_cell[both] = cell.sums(w)
+                left[place, other] += float(shared @ sums) - float(shared @ shared)
                 left[place, other] -= 2 * float((u * others) @ of_level[other])
             left[place, size] -= 2 * float((u * others) @ w)
         right[size] = w @ (r * r)

@@ -109,12 +109,20 @@ def _continued_fraction(a: float, b: float, x: float) -> float:
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     result = d
     for m in range(1, 10_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d = 1 / _away_from_zero(1 + term * d)
-            c = _away_from_zero(1 + term / c)
-            result *= c * d
+        place = a + 2 * m
+        # `_away_from_zero`, written out: half of the time of every interval was its calls.
+        even = m * (b - m) * x / ((place - 1) * place)
+        d = 1 + even * d
+        d = 1 / (d if d > _TINY or d < -_TINY else _TINY)
+        c = 1 + even / c
+        c = c if c > _TINY or c < -_TINY else _TINY
+        result *= c * d
+        odd = -(a + m) * (a + b + m) * x / (place * (place + 1))
+        d = 1 + odd * d
+        d = 1 / (d if d > _TINY or d < -_TINY else _TINY)
+        c = 1 + odd / c
+        c = c if c > _TINY or c < -_TINY else _TINY
+        result *= c * d
         if abs(c * d - 1) < 1e-15:
             break
     return result

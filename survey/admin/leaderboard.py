@@ -19,6 +19,7 @@ from survey.services.stages.leaderboard import (
     carried_by,
     leaderboard,
     learning_of,
+    read_by,
     shown_metrics,
     sorts_of,
 )
@@ -95,6 +96,7 @@ def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
         "condition": level,
         "note": MAJORITIES_NOTE,
         "carried": carried_by(lines),
+        "read": read_by(lines),
     }
 
 

@@ -238,6 +238,7 @@ class Leaderboard(ResearcherView):
                 "role": line.run.role,
                 "params": line.run.params,
                 "columns": line.columns,
+                "columns_read": line.columns_read,
                 "trained_after": line.trained_after,
                 "training_answers": line.run.example_count,
                 "evaluated_on": line.evaluated_on,

@@ -547,6 +547,7 @@ _METRICS = {"nll": _FIGURES, "auc": _FIGURES}
                 "role": "main",
                 "params": {"members": 2},
                 "columns": [],
+                "columns_read": "",
                 "trained_after": 1,
                 "training_answers": 480,
                 "evaluated_on": 2,
@@ -566,6 +567,10 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     columns = serializers.ListField(
         child=serializers.ChoiceField(choices=["people", "models"]),
         help_text="What it reads beside the texts, which makes a leaderboard of its own; empty: texts alone.",
+    )
+    columns_read = serializers.CharField(
+        allow_blank=True,
+        help_text="Which answers of language models the column models was made of, at training and at prediction.",
     )
     trained_after = serializers.IntegerField(help_text="The last stage whose answers it was trained on.")
     training_answers = serializers.IntegerField()

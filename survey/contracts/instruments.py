@@ -213,6 +213,15 @@ class Baseline:
     params: Mapping[str, Any]
 
 
+class Source(NamedTuple):
+    """What a column beside the inputs was made of, where that can change between training and prediction: so many
+    answers of so many models, and the SHA-256 of them."""
+
+    answers: int
+    models: int
+    sha256: str
+
+
 class Learning(ABC):
     """A label, what predictors learn it from, and how they are judged."""
 
@@ -240,6 +249,13 @@ class Learning(ABC):
         """The named columns beside `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN where
         it is not known. `names` are of `columns`."""
         return {}
+
+    def columns_and_sources(
+        self, assignments: Sequence["Assignment"], names: Collection[str]
+    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Source]]:
+        """`columns_of`, and by column what it was made of, as it was in the same moment; columns that cannot change
+        have no source."""
+        return self.columns_of(assignments, names), {}
 
     def checked_inputs(self, *, rows: np.ndarray, questions: Sequence["Question"]) -> Sequence[Any]:
         """`inputs`, as the core takes them.

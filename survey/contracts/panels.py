@@ -486,6 +486,10 @@ class PanelClient(ABC):
         """Add people; who is in it already stays once. Safe to repeat."""
         raise self._cannot("keep groups of people")
 
+    def remove_from_group(self, group: str, people: Sequence[str]) -> None:
+        """Take people out of it; who is not in it stays out. Safe to repeat."""
+        raise self._cannot("keep groups of people")
+
     def demographics(self, external_id: str) -> Iterable[Demographics]:
         """What the panel knows of a posting's people."""
         raise self._cannot("export demographic data")

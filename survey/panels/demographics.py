@@ -18,7 +18,7 @@ from survey.services.base.csv_lines import csv_line
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import write_private_file
-from survey.services.sittings.identities import submission_hash
+from survey.services.sittings.identities import people_by_submission, submission_hash
 
 from .asking import client_of
 
@@ -61,7 +61,8 @@ def read_demographics(
                     unknown += 1
                 else:
                     facts[who] = _without_ids(one)
-    if not facts and not PanelIdentity.objects.filter(study=study).exists():
+    came = Respondent.objects.filter(study=study, is_simulated=False)
+    if not facts and came.exists() and not PanelIdentity.objects.filter(study=study).exists():
         raise StateRefused("the panel's ids were removed (purge_identities): nobody can be found by them any more")
     names = list(dict.fromkeys(name for row in facts.values() for name in row))
     rows = tuple((who, *(facts[who].get(name, "") for name in names)) for who in sorted(facts))
@@ -83,11 +84,11 @@ def _key(study: Study, posting: Posting, one: Demographics) -> str:
 
 
 def _people(study: Study, posting: Posting, told: list[Demographics]) -> dict[str, str]:
-    """Pseudonyms by the hash of the submission."""
-    keys = {_key(study, posting, one) for one in told}
-    known = Respondent.objects.filter(panel_identity__study=study, panel_identity__submission_hash__in=keys)
-    staying = known.exclude(sittings__withdrawn_at__isnull=False)
-    return dict(staying.values_list("panel_identity__submission_hash", "pseudonym"))
+    """Pseudonyms by the hash of the submission, in whichever wave."""
+    known = people_by_submission(study, {_key(study, posting, one) for one in told})
+    staying = Respondent.objects.filter(pk__in=known.values()).exclude(sittings__withdrawn_at__isnull=False)
+    pseudonyms = dict(staying.values_list("pk", "pseudonym"))
+    return {key: pseudonyms[pk] for key, pk in known.items() if pk in pseudonyms}
 
 
 def _without_ids(one: Demographics) -> dict[str, str]:

@@ -2,8 +2,11 @@
 
 Prolific puts people into it by the code they come back with. Who leaves without one, or by hand, comes in with the next
 reading. In it is exactly whom the study's door would refuse: who only found all places taken may come again, whether
-before or after they agreed.
+before or after they agreed. Who expired before the items is in it, since the door knows them; should they come back and
+find no place, they are taken out again.
 """
+
+from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
@@ -19,20 +22,31 @@ AT_ONCE = 500
 def feed(posting: Posting, client: PanelClient) -> int:
     """Put everybody into the group who has begun here and is not in it; return how many.
 
-    Adding twice does no harm: where the answer is lost, the same people are added again.
+    Who may come again is taken out. Both may be repeated: where the answer is lost, the same people are added or taken
+    out again.
 
     Raises:
         PanelError: who was added before stays.
     """
     if not posting.group or not client.can("add_to_group"):
         return 0
-    waiting = posting.submissions.filter(respondent__isnull=False, grouped_at=None).exclude(ids_encrypted=b"")
-    rows = list(waiting.filter(~Exists(_may_find_no_place(posting))).order_by("pk"))
-    for start in range(0, len(rows), AT_ONCE):
-        part = rows[start : start + AT_ONCE]
+    known = posting.submissions.filter(respondent__isnull=False).exclude(ids_encrypted=b"").order_by("pk")
+    may_come_again = Exists(_may_find_no_place(posting))
+    if client.can("remove_from_group"):
+        for part in _parts(known.filter(may_come_again, grouped_at__isnull=False)):
+            client.remove_from_group(posting.group, [ids_of(row).person for row in part])
+            Submission.objects.filter(pk__in=[row.pk for row in part]).update(grouped_at=None)
+    added = 0
+    for part in _parts(known.filter(~may_come_again, grouped_at=None)):
         client.add_to_group(posting.group, [ids_of(row).person for row in part])
-        Submission.objects.filter(pk__in=[row.pk for row in part]).update(grouped_at=timezone.now())
-    return len(rows)
+        added += Submission.objects.filter(pk__in=[row.pk for row in part]).update(grouped_at=timezone.now())
+    return added
+
+
+def _parts(rows: QuerySet[Submission]) -> Iterator[list[Submission]]:
+    found = list(rows)
+    for start in range(0, len(found), AT_ONCE):
+        yield found[start : start + AT_ONCE]
 
 
 def _may_find_no_place(posting: Posting) -> QuerySet[Sitting]:

@@ -285,6 +285,12 @@ CALLS = (
         thing({"participant_ids": {"type": "array", "items": NAME, "minItems": 1}}, closed=True),
     ),
     Call(
+        "DELETE",
+        r"/api/v1/participant-groups/[^/]+/participants/",
+        MEMBERS,
+        thing({"participant_ids": {"type": "array", "items": NAME, "minItems": 1}}, closed=True),
+    ),
+    Call(
         "GET",
         r"/api/v1/submissions/",
         page_of(SUBMISSION),

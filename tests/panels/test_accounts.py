@@ -16,7 +16,7 @@ from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonu
 from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
 from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Sitting, Study
-from survey.panels import inviting, money, posting_checks, postings, reconciliation
+from survey.panels import demographics, inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
@@ -170,12 +170,16 @@ def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) ->
 
 
 def _come_back(dear: FakeProlific, first: Posting, *, cost_before: int) -> None:
-    """Who finished is invited after two weeks. The second wave has a posting, an account and a rounding of its own."""
+    """Who finished is invited after two weeks, unless rejected or returned. The second wave has a posting, an account
+    and a rounding of its own."""
     study = first.study
     Sitting.objects.filter(state="complete").update(ended_at=timezone.now() - timedelta(days=15))
     jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
     lifecycle.open_stage(study.stages.get(index=2))
-    finished = Sitting.objects.filter(state="complete").count()
+    not_there = first.submissions.filter(status__in=["REJECTED", "RETURNED"], respondent__isnull=False)
+    complete = Sitting.objects.filter(state="complete")
+    finished = complete.exclude(respondent__in=not_there.values("respondent")).count()
+    assert 31 < finished < complete.count()
     assert inviting.invite(study, 2).invited == finished
     (people,) = (row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2"))
     second = postings.publish(postings.draft(study.stages.get(index=2), places=31, root="http://testserver"))
@@ -351,10 +355,12 @@ def test_where_the_fee_cannot_be_asked_the_highest_is_reckoned_with(dear: FakePr
     assert postings.publish(posting).fees == FeeRates(3330, 2000), "it is asked again before publishing"
 
 
-def test_the_fee_of_a_representative_sample_counts_too(dear: FakeProlific) -> None:
+def test_the_fee_of_a_representative_sample_counts_too(dear: FakeProlific, capsys: Any) -> None:
     posting = posted(representative_sample="US_REP_SAMPLE")
     assert posting.draft["study_type"] == "US_REP_SAMPLE" and posting.fixed_fee == 3000
     assert posting.committed == 600 + 240 + 3000 == dear.balance - dear._available()
+    call_command("posting", posting.study.slug, "cost")
+    assert "and 30.00 USD for the representative sample" in capsys.readouterr().out
 
 
 def test_nothing_is_published_that_the_account_cannot_pay(dear: FakeProlific) -> None:
@@ -608,6 +614,27 @@ def test_who_agreed_and_then_found_it_full_may_come_to_a_later_stage_too(dear: F
     assert sitting.withdrawn_at is not None, "all that the person gave, also then"
 
 
+def test_who_left_before_the_items_and_then_found_it_full_leaves_the_group(dear: FakeProlific) -> None:
+    study, posting = stages_of(dear, participant_group="took part")
+    slow = arrives(dear, posting)
+    begins(study, slow, until="checks")
+    expire_sittings(now=timezone.now() + timedelta(days=1))
+    read_posting(posting)
+    (group,) = dear.groups.values()
+    assert group["people"] == {slow["participant_id"]}, "the door knows them: they have a sitting to go on with"
+    for place in (arrives(dear, posting), arrives(dear, posting)):
+        begins(study, place)
+    assert cast.walk(begin_sitting(study=study, ids=ids_of(slow))).outcome == "study_full"
+    dear.break_next("/participants/", Breakage.ANSWER_LOST, method="DELETE", times=4)
+    with pytest.raises(PanelUnreachable):
+        read_posting(posting)
+    read_posting(posting)
+    assert slow["participant_id"] not in group["people"] and len(group["people"]) == 2
+    calls = len(dear.calls)
+    read_posting(posting)
+    assert not [path for _method, path in dear.calls[calls:] if "participant-groups" in path]
+
+
 def test_a_study_of_several_stages_has_a_group_by_itself(dear: FakeProlific) -> None:
     study, posting = stages_of(dear)
     assert [row["name"] for row in dear.groups.values()] == ["cast took part"] and posting.group in dear.groups
@@ -719,4 +746,38 @@ def test_a_wave_is_posted_for_those_who_were_invited(dear: FakeProlific) -> None
     # The person's two participations are two to pay, and the cap counts the places of both waves.
     assert {row.respondent_id for row in posting.submissions.all()} >= {sitting.respondent_id}
     assert money.committed(study) == posting.committed + Posting.objects.get(pk=second.pk).committed
+    table = demographics.read_demographics(study)
+    assert (len(table.rows), table.unknown) == (3, 0), "each person once, in whichever waves they came"
     assert len(reconciliation.reconcile(second).findings) == 1
+
+
+def test_who_was_rejected_is_not_invited_until_that_is_taken_back(dear: FakeProlific) -> None:
+    study = cast.open_study(
+        panel={**cast.PROLIFIC, **PAY, "participant_group": "took part", "project": "p1"},
+        sitting={"items": 1},
+        stages=[{"sittings": 4}, {"sittings": 4, "wave": 2}],
+        waves=[{"after_days": 0, "open_days": 7}],
+    )
+    posting = postings.publish(postings.draft(study.stages.get(index=1), places=4, root="http://testserver"))
+    good, rejected, back, slow = (arrives(dear, posting) for _person in range(4))
+    for place in (good, rejected, back, slow):
+        begins(study, place)
+    for place in (good, rejected):
+        dear.submit(place["id"], study.completion_code("completed"))
+    dear.submissions[rejected["id"]]["status"] = "REJECTED"
+    dear.give_up(back["id"])
+    dear.submissions[slow["id"]]["status"] = "TIMED-OUT"
+    read_posting(posting)
+    assert inviting.invite(study, 2).invited == 2
+    (people,) = [row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2")]
+    assert people == {good["participant_id"], slow["participant_id"]}
+    jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    lifecycle.open_stage(study.stages.select_related("study__bank").get(index=2))
+    again = replace(ids_of(rejected), submission="0" * 24)
+    with pytest.raises(HunchError, match="was accepted"):
+        begin_sitting(study=study, ids=again)
+    dear.submissions[rejected["id"]]["status"] = "APPROVED"
+    read_posting(posting)
+    inviting.invite(study, 2)
+    assert rejected["participant_id"] in people and back["participant_id"] not in people
+    assert begin_sitting(study=study, ids=again).wave == 2

@@ -79,7 +79,7 @@ def test_the_toy_states_what_the_section_lists_and_overrides_most_calls() -> Non
             "rehearse",
             "recruitment_hours",
         ),
-        *("fees", "spent", "wallet", "pay_advice", "group", "add_to_group", "demographics"),
+        *("fees", "spent", "wallet", "pay_advice", "group", "add_to_group", "remove_from_group", "demographics"),
     }
 
 

@@ -115,6 +115,10 @@ USES = (
         "POST", "/participants/", lambda w: ready(w.group(), lambda g: w.client.add_to_group(g, ["x"])),
         safe=True, reads=False,
     ),
+    Use(
+        "DELETE", "/participants/", lambda w: ready(w.group(), lambda g: w.client.remove_from_group(g, ["x"])),
+        safe=True, reads=False,
+    ),
     Use("GET", "/submissions/", lambda w: ready(w.study(), lambda s: list(w.client.submissions(s))), safe=True),
     Use("GET", "/submissions/", lambda w: ready(w.place()["id"], w.client.submission), safe=True),
     Use("POST", "/transition/", lambda w: ready(w.place(handed_in=True)["id"], w.client.approve), safe=True),

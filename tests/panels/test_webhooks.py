@@ -14,7 +14,7 @@ from django.test import Client
 from survey.contracts.panels import PanelRefused, PanelUnreachable
 from survey.exceptions import HunchError
 from survey.models import Posting, Sitting, Submission, WebhookEvent
-from survey.panels import postings, submissions, webhooks
+from survey.panels import postings, reconciliation, submissions, webhooks
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific, Webhook, deliver
 from survey.panels.submissions import read_posting
@@ -97,6 +97,22 @@ def test_events_in_no_order_end_where_the_panel_stands(client: Client, fake: Fak
     ]
     assert webhooks.work_on_events() == 0
     assert {bytes(body) for body in WebhookEvent.objects.values_list("body_encrypted", flat=True)} == {b""}
+
+
+def test_an_event_that_is_faster_than_the_person_becomes_theirs(
+    client: Client, fake: FakeProlific, posting: Posting
+) -> None:
+    place = arrives(fake, posting)
+    assert {post(client, event) for event in fake.webhooks()} == {204} and webhooks.work_on_events() > 0
+    before = Submission.objects.get()
+    assert before.respondent is None
+    (waiting,) = reconciliation.reconcile(posting).findings
+    assert waiting.judgement.action == reconciliation.Action.WAIT
+    sitting = begins(posting.study, place)
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    assert {post(client, event) for event in fake.webhooks()} == {204} and webhooks.work_on_events() > 0
+    after = Submission.objects.get()
+    assert (after.pk, after.respondent, after.status) == (before.pk, sitting.respondent, "AWAITING REVIEW")
 
 
 def test_what_was_signed_is_taken_once_whatever_stands_around_it(client: Client, fake: FakeProlific) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 from predictors import evaluation
 from predictors.hardness import COLUMNS
 from predictors.pairs import Pair as PredictorPair
-from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
+from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric, Source
 from survey.models import Assignment, Question
 
-from .hardness import columns_of
+from .hardness import columns_and_sources
 from .labels import beliefs_of
 
 
@@ -58,7 +58,13 @@ class BeliefLearning(Learning):
         return [pair for pair, _changed in learnt], np.asarray([changed for _pair, changed in learnt], dtype=np.float64)
 
     def columns_of(self, assignments: Sequence[Assignment], names: Collection[str]) -> dict[str, np.ndarray]:
-        return columns_of([assignments[index] for index, _pair, _changed in self._learnable(assignments)], names)
+        return self.columns_and_sources(assignments, names)[0]
+
+    def columns_and_sources(
+        self, assignments: Sequence[Assignment], names: Collection[str]
+    ) -> tuple[dict[str, np.ndarray], dict[str, Source]]:
+        learnt = [assignments[index] for index, _pair, _changed in self._learnable(assignments)]
+        return columns_and_sources(learnt, names)
 
     def learnable(self, assignments: Sequence[Assignment]) -> np.ndarray:
         fit = np.zeros(len(assignments), dtype=bool)

@@ -19,6 +19,7 @@ from survey.services.stages.leaderboard import (
     carried_by,
     leaderboard,
     learning_of,
+    read_by,
     shown_metrics,
     sorts_of,
 )
@@ -74,6 +75,8 @@ class Command(HunchCommand):
             self.stdout.write("\nWith columns beside the texts")
             self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in beside]))
             self.stdout.write(COLUMNS_NOTE)
+            for sentence in read_by(lines):
+                self.stdout.write(sentence)
         self.stdout.write("")
         self.stdout.write(" ".join(metric.hint for metric in metrics))
         self.stdout.write("weighting design: over all candidates, by the design's weights; none: answers as they came.")

@@ -113,6 +113,8 @@ class Command(HunchCommand):
         read_posting(posting)
         currency = posting.currency
         fee = f", with the panel's fee of {posting.fees}" if posting.fee_rate else ""
+        if posting.fixed_fee:
+            fee += f", and {posting.fixed_fee / 100:.2f} {currency} for the representative sample"
         self.stdout.write(f"it may cost {posting.cost / 100:.2f} {currency}{fee}")
         cap, spent = posting.study.config.panel.spending_cap, money.committed(posting.study)
         limit = "no cap" if cap is None else f"{cap / 100:.2f}"

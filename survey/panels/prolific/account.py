@@ -273,6 +273,10 @@ class ProlificAccount(PanelClient):
         for start in range(0, len(people), PEOPLE_AT_ONCE):
             self.api.add_to_group(group, people[start : start + PEOPLE_AT_ONCE])
 
+    def remove_from_group(self, group: str, people: Sequence[str]) -> None:
+        for start in range(0, len(people), PEOPLE_AT_ONCE):
+            self.api.remove_from_group(group, people[start : start + PEOPLE_AT_ONCE])
+
     def demographics(self, external_id: str) -> Iterator[Demographics]:
         for row in csv.DictReader(io.StringIO(self.api.demographics(external_id).lstrip("\ufeff"))):
             ids = {name.lower(): value or "" for name, value in row.items() if name}

@@ -155,6 +155,11 @@ class ProlificClient:
         body = {"participant_ids": list(people)}
         self._call("POST", path, "add people to a participant group", json=body, repeat=True, empty=True)
 
+    def remove_from_group(self, group: str, people: Sequence[str]) -> None:
+        path = f"/api/v1/participant-groups/{_part(group)}/participants/"
+        body = {"participant_ids": list(people)}
+        self._call("DELETE", path, "take people out of a participant group", json=body, repeat=True, empty=True)
+
     def set_places(self, study: str, places: int) -> dict[str, Any]:
         """Set the total number of places; Prolific only lets it grow."""
         path = f"/api/v1/studies/{_part(study)}/"

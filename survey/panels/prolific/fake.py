@@ -421,6 +421,10 @@ class FakeProlific:
                 self.groups[group]["people"] |= set(given["participant_ids"])
                 rows = [{"participant_id": who} for who in sorted(self.groups[group]["people"])]
                 return 200, {"results": rows}
+            case ["DELETE", "participant-groups", group, "participants"]:
+                self.groups[group]["people"] -= set(given["participant_ids"])
+                rows = [{"participant_id": who} for who in sorted(self.groups[group]["people"])]
+                return 200, {"results": rows}
             case ["GET", "submissions"]:
                 (study,) = query["study"]
                 rows = [_public(s) for s in self.submissions.values() if s["study_id"] == study]
@@ -794,6 +798,9 @@ class FakeHandler(BaseHTTPRequestHandler):
         self._api()
 
     def do_PATCH(self) -> None:
+        self._api()
+
+    def do_DELETE(self) -> None:
         self._api()
 
     def do_GET(self) -> None:

@@ -139,7 +139,9 @@ class _Scale:
 
 def _round_steps(low: float, high: float) -> list[float]:
     """Round numbers, four to eight of them, of which the first is not above `low` and the last not below `high`."""
-    span = high - low or abs(high) or 1.0
+    span = high - low
+    if span <= 1e-9 * max(abs(low), abs(high)):  # They are equal but for rounding, or both 0.
+        span = abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)

@@ -1,9 +1,13 @@
 """Who may come back for a later wave: everybody who finished the wave before, in their own time. Imports models and
 base.
 
+Whom the panel lists as rejected, screened out or returned did not finish, whatever our sitting says. Should that be
+taken back there, they may come.
+
 The days count from the moment at which a person finished. Nobody waits for simulated people and in test copies.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,11 +15,14 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from survey.contracts.panels import PanelIds
+from survey.contracts import panels
+from survey.contracts.panels import PanelIds, SubmissionStatus
 from survey.exceptions import EntryRefused, StateRefused
-from survey.models import Sitting, Stage, Study, WaveIdentity
+from survey.models import Respondent, Sitting, Stage, Study, Submission, WaveIdentity
 
 from .identities import submission_hash
+
+NOT_FINISHED = frozenset({SubmissionStatus.REJECTED, SubmissionStatus.RETURNED, SubmissionStatus.SCREENED_OUT})
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,20 @@ def refuse_who_is_not_due(study: Study, wave: int, before: Sitting | None, *, no
         before: the person's newest sitting of an earlier wave; None if they have none.
 
     Raises:
-        EntryRefused: they did not finish the wave before, or come too early or too late.
+        EntryRefused: they did not finish the wave before, the panel does not list it as finished, or they come too
+            early or too late.
     """
     if before is None or before.wave != wave - 1 or before.state != Sitting.State.COMPLETE or before.withdrawn_at:
         raise EntryRefused(
             _("This part of the study is for people who finished the part before it. Nothing has been recorded."),
+            code="not_in_earlier_wave",
+        )
+    if _not_finished_at_panel(study, before.wave, [before.respondent]):
+        raise EntryRefused(
+            _(
+                "This part of the study is for people whose participation in the part before it was accepted. Nothing "
+                "has been recorded."
+            ),
             code="not_in_earlier_wave",
         )
     if before.ended_at is None or study.is_test or before.respondent.is_simulated:
@@ -86,6 +102,16 @@ def refuse_who_is_not_due(study: Study, wave: int, before: Sitting | None, *, no
             code="too_late",
         )
     return before
+
+
+def _not_finished_at_panel(study: Study, wave: int, people: Collection[Respondent] | None = None) -> set[int]:
+    """The respondents, of these or of all, whom the panel listed as rejected, screened out or returned in that wave
+    when it was last read."""
+    rows = Submission.objects.filter(posting__study=study, posting__wave=wave, respondent__isnull=False)
+    if people is not None:
+        rows = rows.filter(respondent__in=people)
+    listed = rows.order_by().values_list("respondent", "posting__panel", "status")
+    return {who for who, panel, said in listed if panels.find(panel).submission_status(said) in NOT_FINISHED}
 
 
 def _day(at: datetime) -> str:
@@ -122,11 +148,14 @@ def due_for(study: Study, wave: int, *, now: datetime) -> list[Due]:
     """Everybody who finished the wave before, has not begun this one and can still come, in the order in which they
     finished. People whose time has not come yet are among them."""
     began = Sitting.objects.filter(respondent__study=study, wave=wave).values("respondent")
+    not_finished = _not_finished_at_panel(study, wave - 1)
     rows = Sitting.objects.filter(
         respondent__study=study, wave=wave - 1, state=Sitting.State.COMPLETE, withdrawn_at=None
     ).exclude(respondent__in=began)
     found = []
     for sitting in rows.select_related("respondent__panel_identity").order_by("ended_at", "pk"):
+        if sitting.respondent_id in not_finished:
+            continue
         window = window_after(study, wave, sitting.ended_at or now)
         if sitting.respondent.is_simulated or study.is_test or now < window.closes:
             found.append(Due(sitting, window))

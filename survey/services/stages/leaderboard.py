@@ -11,6 +11,7 @@ from typing import Any
 from predictors import training as predictor_training
 from predictors.errors import PredictorError
 from predictors.evaluation.scoring import in_bits
+from predictors.hardness import MODELS
 from survey.contracts import instruments
 from survey.contracts.instruments import Learning, Metric
 from survey.contracts.tables import Column
@@ -29,6 +30,8 @@ COLUMNS_NOTE = (
 LEVELS = "levels"  # In `Evaluation.metrics`: the same under each FACTOR=LEVEL.
 # In a difference: so few answers decide which of the two predictors has the better log score.
 LOST = "lost"
+# In the result of a training and in `Evaluation.metrics`: what columns beside the texts were made of.
+SOURCES = "sources"
 # What `Evaluation.metrics` calls it -> whose answers, how they count.
 WEIGHTINGS = {
     "weighted": (SAMPLED, "design"),
@@ -61,7 +64,8 @@ class LeaderboardLine:
 
     `difference` is the run's figures minus those of the main predictor, on the same answers. `lost`: without so few of
     the answers the other one of the two would have the better log score, an upper bound of the fewest; None where no
-    such set was found, or where it was not looked for.
+    such set was found, or where it was not looked for. `sources`: what its columns beside the texts were made of, as
+    `Evaluation` holds it.
     """
 
     run: PredictorRun
@@ -73,6 +77,7 @@ class LeaderboardLine:
     figures: Figures = field(default_factory=dict)
     difference: Figures = field(default_factory=dict)
     lost: int | None = None
+    sources: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def predictor(self) -> str:
@@ -94,6 +99,39 @@ class LeaderboardLine:
     @property
     def is_main(self) -> bool:
         return self.run.role == PredictorRun.Role.MAIN
+
+    @property
+    def columns_read(self) -> str:
+        """Which answers of language models the column `models` was made of, at training and at prediction; empty for
+        others, and for figures of earlier versions."""
+        predicted = (self.sources.get("prediction") or {}).get(MODELS)
+        if not predicted:
+            return ""
+        learnt = (self.sources.get("training") or {}).get(MODELS) or []
+        if learnt == predicted:
+            return f"learnt from and predicted with {_in_words(predicted)}"
+        return (
+            f"learnt from {_in_words(learnt)}, predicted with {_in_words(predicted)}: language models' answers were "
+            "added or graded in between, so that the column does not mean the same in both"
+        )
+
+
+def _in_words(sources: Sequence[Mapping[str, Any]]) -> str:
+    return (
+        " and ".join(
+            f"{one['answers']} graded answers of {one['models']} language models (SHA-256 {one['sha256'][:12]})"
+            for one in sources
+        )
+        or "answers of language models that were not noted"
+    )
+
+
+def read_by(lines: Sequence[LeaderboardLine]) -> list[str]:
+    """A sentence for each predictor and stage of which it is known what its columns were made of."""
+    found = (
+        f"{line.predictor} on stage {line.evaluated_on}: {line.columns_read}." for line in lines if line.columns_read
+    )
+    return list(dict.fromkeys(found))
 
 
 def boards_of(lines: Sequence[LeaderboardLine]) -> tuple[list[LeaderboardLine], list[LeaderboardLine]]:
@@ -245,6 +283,7 @@ def _lines(run: PredictorRun, found: Evaluation, level: str, learning: Learning)
             figures=figures_of(metrics[name], learning),
             difference=_differences_of(differences.get(name) or {}, learning),
             lost=(differences.get(name) or {}).get(LOST),
+            sources=found.metrics.get(SOURCES) or {},
         )
         for name, (answers, weighting) in WEIGHTINGS.items()
         if name in metrics

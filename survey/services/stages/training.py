@@ -24,6 +24,7 @@ from survey.models import (
     Assignment,
     CandidateSet,
     Evaluation,
+    JobStep,
     PredictorRun,
     Slot,
     Stage,
@@ -39,7 +40,7 @@ from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
 
 from .claims import Claim
-from .leaderboard import LEVELS, LOST
+from .leaderboard import LEVELS, LOST, SOURCES
 from .runs import main_run, runs_in_force
 
 Progress = Callable[[int, int, str], bool]
@@ -84,6 +85,7 @@ def train_member(held: Claim) -> None:
         held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": held_out})
         return
     held.heartbeat(0, 0, f"{len(labels)} answers")
+    columns, sources = _columns(run, answers)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "member"
         trained = predictor_training.train_member(
@@ -96,7 +98,7 @@ def train_member(held: Claim) -> None:
             None,
             folder,
             held.heartbeat,
-            _columns(run, answers),
+            columns,
         )
         stored = files.store_folder(folder)
     with transaction.atomic():
@@ -114,17 +116,35 @@ def train_member(held: Claim) -> None:
         people = {answer.sitting.respondent_id for answer in answers}
         for withdrawal in Withdrawal.objects.filter(respondent__in=people):
             withdrawal.predictor_runs.add(run)  # The person left while we learnt from their answers.
-        held.finish({**trained, "kept_back": held_out})
+        held.finish({**trained, "kept_back": held_out, **({SOURCES: sources} if sources else {})})
 
 
-def _columns(run: PredictorRun, answers: Sequence[Assignment], *, predicted: bool = False) -> Mapping[str, Any] | None:
-    """What a predictor reads beside the texts of these answers, for most nothing. It is not told what people stated in
-    answers that it predicts."""
+def _columns(
+    run: PredictorRun, answers: Sequence[Assignment], *, predicted: bool = False
+) -> tuple[Mapping[str, Any] | None, dict[str, dict[str, Any]]]:
+    """What a predictor reads beside the texts of these answers, for most nothing, and what that was made of. It is not
+    told what people stated in answers that it predicts."""
     names = predictor_training.columns_of(run.name, run.params)
     if not names:
-        return None
+        return None, {}
     read = [name for name in names if not (predicted and name == PEOPLE)]
-    return _learning(run.stage.study).columns_of(answers, read)
+    columns, sources = _learning(run.stage.study).columns_and_sources(answers, read)
+    return columns, {name: source._asdict() for name, source in sources.items()}
+
+
+def _sources_of_training(run: PredictorRun) -> dict[str, list[dict[str, Any]]]:
+    """By column: what it was made of when the run's members learnt, each once."""
+    results = run.job_steps.filter(kind=JobStep.Kind.TRAIN).order_by("member").values_list("result", flat=True)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        _add_sources(found, result.get(SOURCES) or {})
+    return found
+
+
+def _add_sources(found: dict[str, list[dict[str, Any]]], sources: Mapping[str, dict[str, Any]]) -> None:
+    for name, source in sources.items():
+        if source not in found.setdefault(name, []):
+            found[name].append(source)
 
 
 def nothing_to_learn(labels: np.ndarray) -> str:
@@ -196,6 +216,7 @@ def evaluate(held: Claim) -> None:
     done = 0
     metrics: dict[int, dict[str, Any]] = {run.pk: {} for run in runs}
     differences: dict[int, dict[str, Any]] = {run.pk: {} for run in runs[1:]}
+    sources: dict[int, dict[str, list[dict[str, Any]]]] = {run.pk: {} for run in runs}
 
     def alive(within: int, _total: int, text: str) -> bool:
         return held.heartbeat(done + within, work, text)
@@ -203,7 +224,8 @@ def evaluate(held: Claim) -> None:
     for name, part in parts.items():
         scores: dict[int, np.ndarray] = {}
         for run in runs:
-            scores[run.pk] = _scores(run, part, stage, alive)
+            scores[run.pk], read = _scores(run, part, stage, alive)
+            _add_sources(sources[run.pk], read)
             done += len(part.answers)
         labels = _labels(part, stage) if len(runs) > 1 else None
         for level, kept in _by_level(part, stage):
@@ -229,6 +251,8 @@ def evaluate(held: Claim) -> None:
                 figures = {**metrics[run.pk], "difference": differences.get(run.pk, {})}
                 for level, found in differences.get(run.pk, {}).pop(LEVELS, {}).items():
                     figures[LEVELS][level]["difference"] = found
+                if sources[run.pk]:
+                    figures[SOURCES] = {"training": _sources_of_training(run), "prediction": sources[run.pk]}
                 Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": figures})
         held.finish(
             {
@@ -291,16 +315,19 @@ def _weights(answers: Sequence[Assignment]) -> np.ndarray:
     return weights / weights.mean()
 
 
-def _scores(run: PredictorRun, part: Judged, stage: Stage, progress: Progress) -> np.ndarray:
+def _scores(
+    run: PredictorRun, part: Judged, stage: Stage, progress: Progress
+) -> tuple[np.ndarray, Mapping[str, dict[str, Any]]]:
     """What a predictor expects of the answers (n,): as stored where it planned the stage from a pool that it scored,
-    else from its files."""
+    else from its files. And what the columns that it read were made of."""
     stored = [answer.slot.score for answer in part.answers]
     planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
     if planned and None not in stored:
-        return np.asarray(stored, dtype=np.float64)
+        return np.asarray(stored, dtype=np.float64), {}
     inputs, _labels = _learning(stage.study).checked_examples(part.answers)
-    columns = _columns(run, part.answers, predicted=True)
-    return predictor_training.score(folders_of(run), inputs, progress, columns=columns).astype(np.float64)
+    columns, sources = _columns(run, part.answers, predicted=True)
+    scores = predictor_training.score(folders_of(run), inputs, progress, columns=columns)
+    return scores.astype(np.float64), sources
 
 
 def _figures(

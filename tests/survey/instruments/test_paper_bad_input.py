@@ -65,6 +65,9 @@ def whole(study: Study, folder: Path) -> dict[str, str]:
             if made is not None:
                 clean(json.dumps(reports.as_json(study, name, made), allow_nan=False), name)
                 clean("\n".join(page(made)), name)
+                for picture in made.pictures:
+                    if not picture.heavy:
+                        picture.draw(folder / "picture.svg")
     tried(lambda: estimated(study, folder / "estimates"))
     clean(shown("leaderboard", study.slug), "leaderboard")
     return {piece.name: piece.missing for piece in paper_study.pieces_of(study)}

@@ -234,5 +234,7 @@ def test_a_figure_draws_what_is_defined_and_escapes_names():
     assert "a &lt; b" in text
     assert "left out" not in text
     assert "Gaps &amp; more" in text
+    alike = [ForestRow("a", [Bounded(1.0, 1 - 2e-16, 1 + 2e-16)])]
+    assert ">1.2<" in forest(name="one", title="", axis="", series=("bits",), rows=alike, mark_at=1.0)
     with pytest.raises(ValueError, match="no figure"):
         forest(name="one", title="none", axis="", series=("gap",), rows=rows[1:])

@@ -43,7 +43,7 @@ def test_what_is_no_number_is_left_out_and_nothing_at_all_is_refused() -> None:
         chart(Line("one", [(0.0, math.nan)]))
 
 
-@pytest.mark.parametrize("values", [(0.0, 0.0), (0.39, 0.41), (7.0, 7.0), (-2.0, 1e6)])
+@pytest.mark.parametrize("values", [(0.0, 0.0), (0.39, 0.41), (7.0, 7.0), (-2.0, 1e6), (1.0, 1 + 2e-16)])
 def test_every_value_lies_between_the_first_and_the_last_step(values: tuple[float, float]) -> None:
     axes = Axes("x", "y", [(0.0, "a"), (1.0, "b")])
     text = chart(Line("one", [(0.0, values[0]), (1.0, values[1])]), axes=axes)

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from predictors import training as predictor_training
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused
 from survey.models import Assignment, Booklet, JobStep, PredictorRun, Respondent, Response, Sitting, Slot, Stage
 from survey.services.base import files, leases
@@ -156,6 +157,17 @@ def test_of_two_tabs_the_one_that_waits_gets_the_sitting_of_the_other() -> None:
     first, second = meanwhile(*[lambda: begin_sitting(study=stage.study, ids=ids)] * 2)
     assert first == second and (first.is_new, second.is_new) == (True, False)
     assert Stage.objects.get().arrivals == 1
+
+
+def test_of_two_tabs_of_a_later_wave_the_one_that_waits_gets_the_sitting_of_the_other() -> None:
+    overrides = {"stages": [{"sittings": 2}, {"sittings": 2, "wave": 2}], "waves": [{"after_days": 0, "open_days": 7}]}
+    stage, ids = cast.open_stage(panel={"kind": "generic"}, **overrides), PanelIds("generic", "anna")
+    cast.Visitor(stage.study, ids=ids).finish()
+    jobs.run_inline(lifecycle.close_stage(stage, now=True))
+    lifecycle.open_stage(cast.stage_of(stage.study, 2))
+    first, second = meanwhile(*[lambda: begin_sitting(study=stage.study, ids=ids)] * 2)
+    assert first == second and (first.is_new, second.is_new) == (True, False)
+    assert Sitting.objects.filter(wave=2).count() == 1 and Stage.objects.get(index=2).arrivals == 1
 
 
 @pytest.mark.parametrize(("commit", "kind"), [(False, "item"), (True, "end")])

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from predictors import evaluation
 from predictors import training as predictor_training
@@ -23,7 +26,18 @@ from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.instruments.belief_update.learning import BeliefLearning
 from survey.instruments.belief_update.models import Pair
-from survey.models import Assignment, AuditEntry, CandidateSet, Evaluation, JobStep, PredictorRun, Slot, Stage
+from survey.models import (
+    Assignment,
+    AuditEntry,
+    CandidateSet,
+    Evaluation,
+    JobStep,
+    LanguageModel,
+    ModelAnswer,
+    PredictorRun,
+    Slot,
+    Stage,
+)
 from survey.services.answers.counting import frozen_answers, training_examples
 from survey.services.base import files, leases
 from survey.services.plans import planning
@@ -167,13 +181,13 @@ def test_columns_come_from_training_answers_and_make_a_leaderboard_of_their_own(
     compared = {"name": "logistic", "params": {"columns": ["people"]}}
     stage = cast.closed_stage(**{**TWO, "predictor": {"name": "same_task", "compared": [compared]}})
     told: list[tuple[str, Any]] = []
-    columns_of = BeliefLearning.columns_of
+    columns_of = BeliefLearning.columns_and_sources
 
     def noted(self: Any, answers: Any, names: Any) -> Any:
         told.append((",".join(names), len(answers)))
         return columns_of(self, answers, names)
 
-    monkeypatch.setattr(BeliefLearning, "columns_of", noted)
+    monkeypatch.setattr(BeliefLearning, "columns_and_sources", noted)
     second_stage(stage)
     assert told == [("people", 12), ("", 12)], "a prior is told where it trains and never where it is predicted"
     (beside,) = {line.run.pk: line for line in leaderboard(stage.study) if line.columns}.values()
@@ -182,6 +196,42 @@ def test_columns_come_from_training_answers_and_make_a_leaderboard_of_their_own(
     alone, apart = capsys.readouterr().out.split("With columns beside the texts")
     assert "same_task" in alone and "logistic" not in alone
     assert "logistic (columns people)" in apart and "same_task" not in apart.split("That is another task")[0]
+
+
+def test_what_language_models_answered_at_training_and_at_prediction_is_noted(
+    admin_client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared = {"name": "logistic", "params": {"columns": ["models"]}}
+    stage = cast.closed_stage(**{**TWO, "predictor": {"name": "same_task", "compared": [compared]}})
+    questions = list(stage.study.bank.questions.all())
+
+    def answered(name: str) -> None:
+        model = LanguageModel.objects.create(name=name)
+        ModelAnswer.objects.bulk_create(
+            ModelAnswer(language_model=model, question=one, correct=bool(one.position % 2)) for one in questions
+        )
+
+    answered("first")
+    second = second_stage(stage)
+    (line,) = {line.columns_read for line in leaderboard(stage.study) if line.columns}
+    (source,) = metrics_of(second, "logistic")["sources"]["prediction"]["models"]
+    assert (source["answers"], source["models"]) == (len(questions), 1)
+    said = f"{len(questions)} graded answers of 1 language models (SHA-256 {source['sha256'][:12]})"
+    assert line == f"learnt from and predicted with {said}"
+    assert "sources" not in metrics_of(second, "same_task")
+    answered("imported later")
+    # What evaluates is told of answers that came between training and now.
+    Evaluation.objects.all().delete()
+    second.job_steps.filter(kind="evaluate").update(state="queued", result={}, tries_left=3)
+    jobs.run_inline(second)
+    (changed,) = {line.columns_read for line in leaderboard(stage.study) if line.columns}
+    assert changed.startswith(f"learnt from {said}, predicted with {2 * len(questions)} graded answers of 2 language")
+    call_command("leaderboard", stage.study.slug)
+    assert changed in capsys.readouterr().out
+    page = admin_client.get(reverse("admin:survey_study_leaderboard", args=[stage.study.pk])).content.decode()
+    assert escape(changed) in page
+    lines = admin_client.get(f"/api/v1/studies/{stage.study.slug}/leaderboard/").json()
+    assert changed in {one["columns_read"] for one in lines}
 
 
 def test_a_study_with_one_baseline_as_its_predictor_gets_the_other() -> None:

@@ -150,7 +150,7 @@ def with_interval(value: float, interval: Sequence[float]) -> str:
 
 
 def rounded(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else NOTHING
+    return f"{value:z.3f}" if np.isfinite(value) else NOTHING
 
 
 def _alpha(value: float) -> int | float:
