@@ -220,7 +220,9 @@ def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dic
 def test_r_runs_the_script_and_finds_the_slope_of_people(tmp_path: Path) -> None:
     """Lengths and positions with few values, for which the usual number of knots would be too large."""
     (found,) = ran_by_r(*own_files(tmp_path), tmp_path / "out")
-    assert found["model"] == "A" and found["rows"] == "216" and float(found["delta_log_likelihood"]) > 100
+    assert found["model"] == "A" and found["rows"] == "216"
+    # Less than what the linear model gives: curves of 36 words can follow their times without any surprisal.
+    assert float(found["delta_log_likelihood"]) > 20
     assert float(found["ms_a_nat"]) == pytest.approx(20, abs=2)
 
 
