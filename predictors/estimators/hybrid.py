@@ -83,8 +83,9 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
     """See the module. Reads pairs alone; the same seed, data and machine give the same fit.
 
     `responses` of `fit` says how many answers each label sums up. Labels that are all 0 or 1 although they sum up
-    several answers are majorities, others shares. `predict_proba` then speaks of one person and `predict_majority` of
-    the majority of several. Without `responses`, `predict_proba` speaks of labels of the kind that were given.
+    several answers are majorities, others shares. `predict_proba` is then the chance for one person, and
+    `predict_majority` that for the majority of several. Without `responses`, `predict_proba` is the chance for
+    labels of the kind that were given.
     """
 
     uses_responses = True

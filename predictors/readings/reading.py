@@ -133,7 +133,7 @@ class TextReader(Protocol):
         """The number of each text and its reading, as they come; `progress` counts texts.
 
         Raises:
-            PredictorError: a text or the detail cannot be had. Those that came before are whole.
+            PredictorError: a text cannot be read, or not in this detail. The readings before it are complete.
             Stopped: `progress` returned False.
         """
 

@@ -8,11 +8,11 @@ from survey.read_only_admin import ReadOnlyAdmin, shortened
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnlyAdmin):
-    list_display = ("opened_at", "cause", "subject", "in_short", "told_at", "resolved_at")
+    list_display = ("opened_at", "cause", "subject", "in_short", "sent_at", "resolved_at")
     list_filter = ("cause", ("resolved_at", admin.EmptyFieldListFilter))
     search_fields = ("subject", "study__slug")
     search_help_text = "By what it is about, or by study."
-    fields = ("cause", "subject", "study", "message", "opened_at", "seen_at", "told_at", "resolved_at", "over_told_at")
+    fields = ("cause", "subject", "study", "message", "opened_at", "seen_at", "sent_at", "resolved_at", "over_sent_at")
 
     @admin.display(description="message")
     def in_short(self, alert: Alert) -> str:

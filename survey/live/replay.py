@@ -84,7 +84,7 @@ def _pages(sitting: Sitting) -> Iterator[ReplayPage]:
     forms = {one.block: one for one in sitting.form_answers.all()}
     practised = list(sitting.practice_answers.all())
     checked = iter(attempts)
-    told = iter(practised)
+    practice = iter(practised)
     for timing in timings:
         block = _block(config, timing)
         title, texts, answers, failed = f"{timing.kind} {timing.name}".strip(), _texts(sitting, block), [], False
@@ -102,7 +102,7 @@ def _pages(sitting: Sitting) -> Iterator[ReplayPage]:
         elif timing.kind == "form" and (form := forms.get(timing.name)) is not None:
             labels = {one.name: str(one.label) for one in block.fields} if block is not None else {}
             answers = [(labels.get(name, name), _as_text(value)) for name, value in form.answers.items()]
-        elif timing.kind == "practice" and (one := next(told, None)) is not None:
+        elif timing.kind == "practice" and (one := next(practice, None)) is not None:
             answers = [(name, _as_text(value)) for name, value in one.data.items()]
         elif timing.kind == "debriefing" and (choice := getattr(sitting, "data_choice", None)) is not None:
             answers = [("my answers", "may be used" if choice.may_use else "are withdrawn")]

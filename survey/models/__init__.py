@@ -7,8 +7,8 @@ from .account import FirstAccountLink
 from .alert import Alert, WatchRecord
 from .amendment import Amendment
 from .audit import ApiToken, AuditEntry, AuditSeal
+from .budget_count import BudgetCount
 from .checks import AttentionAnswer, DataChoice, QuestionReport
-from .door import DoorCount
 from .estimate import StoredEstimate
 from .exclusion import Exclusion
 from .job import Job
@@ -61,6 +61,7 @@ __all__ = [
     "AuditSeal",
     "Bank",
     "Booklet",
+    "BudgetCount",
     "CandidateSet",
     "CheckAttempt",
     "ChosenLevels",
@@ -71,7 +72,6 @@ __all__ = [
     "CutText",
     "DataChoice",
     "Delivery",
-    "DoorCount",
     "EntryLink",
     "Erasure",
     "Evaluation",

@@ -28,10 +28,10 @@ class Alert(models.Model):
     message = models.TextField()
     opened_at = models.DateTimeField()
     seen_at = models.DateTimeField(help_text="When it was last found.")
-    telling_at = models.DateTimeField(null=True, blank=True, help_text="When a message about it began to be sent.")
-    told_at = models.DateTimeField(null=True, blank=True, help_text="When a message about it was last sent.")
+    sending_at = models.DateTimeField(null=True, blank=True, help_text="When a message about it began to be sent.")
+    sent_at = models.DateTimeField(null=True, blank=True, help_text="When a message about it was last sent.")
     resolved_at = models.DateTimeField(null=True, blank=True)
-    over_told_at = models.DateTimeField(null=True, blank=True, help_text="When a message that it is over was sent.")
+    over_sent_at = models.DateTimeField(null=True, blank=True, help_text="When a message that it is over was sent.")
 
     class Meta:
         ordering = ["-opened_at", "-id"]

@@ -50,7 +50,7 @@ class Posting(models.Model):
     group = models.CharField(
         max_length=64, blank=True, help_text="The panel's id of the group of those who have begun here."
     )
-    told = models.JSONField(default=dict, help_text="What the panel last said of money and time.")
+    panel_facts = models.JSONField(default=dict, help_text="What the panel last said of money and time.")
     publish_at = models.DateTimeField(null=True, blank=True, help_text="When the panel is to show it by itself.")
     invited_group = models.CharField(
         max_length=64, blank=True, help_text="Of a later wave: the panel's group of those who are invited."

@@ -22,10 +22,10 @@ Cause = Alert.Cause
 # What comes and goes within this time is one alert.
 QUIET = timedelta(minutes=5)
 # These are sent once. All others are sent again until they are over, for a limited time.
-TOLD_ONCE = (Cause.STAGE_FULL, Cause.CAP_NEAR)
+SENT_ONCE = (Cause.STAGE_FULL, Cause.CAP_NEAR)
 REPEATED_FOR = timedelta(days=2)
-# After this long, whoever began to tell it has died.
-LONGEST_TELLING = timedelta(minutes=5)
+# After this long, the process that began to send it has died.
+LONGEST_SENDING = timedelta(minutes=5)
 MOST_AT_ONCE = 50
 
 
@@ -74,7 +74,7 @@ def _row(one: Trouble, now: datetime) -> Alert:
 
 
 def tell(*, now: datetime) -> int:
-    """Tell what is due, in one message; return how many alerts it named. What nobody took is due again."""
+    """Send what is due, in one message; return how many alerts it named. What no channel took is due again."""
     if not channels.are_configured():
         return 0
     due = [row for row in _due(now)[:MOST_AT_ONCE] if _claim(row, now)]
@@ -82,33 +82,33 @@ def tell(*, now: datetime) -> int:
         return 0
     pks = [row.pk for row in due]
     if not channels.send(_title(due), [*map(_line, due), _where()], [_for_programs(row) for row in due]):
-        Alert.objects.filter(pk__in=pks, telling_at=now).update(telling_at=None)
+        Alert.objects.filter(pk__in=pks, sending_at=now).update(sending_at=None)
         return 0
-    sent = Alert.objects.filter(pk__in=pks, telling_at=now)
-    sent.filter(pk__in=[row.pk for row in due if row.resolved_at]).update(over_told_at=now)
-    sent.update(telling_at=None, told_at=now)
+    sent = Alert.objects.filter(pk__in=pks, sending_at=now)
+    sent.filter(pk__in=[row.pk for row in due if row.resolved_at]).update(over_sent_at=now)
+    sent.update(sending_at=None, sent_at=now)
     return len(due)
 
 
 def tell_unstored(found: Iterable[Trouble]) -> bool:
-    """Tell what cannot be stored, since the database is away."""
+    """Send what cannot be stored, since the database is away."""
     rows = [Alert(cause=one.cause, subject=one.subject, message=one.message) for one in found]
     return bool(rows) and channels.send(_title(rows), [*map(_line, rows), _where()], [_for_programs(r) for r in rows])
 
 
 def _due(now: datetime) -> Any:
-    again = Q(told_at__lt=now - timedelta(hours=settings.HUNCH_ALERT_REPEAT_HOURS))
-    again &= Q(opened_at__gt=now - REPEATED_FOR) & ~Q(cause__in=TOLD_ONCE)
-    is_open = Q(resolved_at__isnull=True) & (Q(told_at__isnull=True) | again)
-    is_over = Q(resolved_at__isnull=False, told_at__isnull=False, over_told_at__isnull=True)
-    free = Q(telling_at__isnull=True) | Q(telling_at__lt=now - LONGEST_TELLING)
+    again = Q(sent_at__lt=now - timedelta(hours=settings.HUNCH_ALERT_REPEAT_HOURS))
+    again &= Q(opened_at__gt=now - REPEATED_FOR) & ~Q(cause__in=SENT_ONCE)
+    is_open = Q(resolved_at__isnull=True) & (Q(sent_at__isnull=True) | again)
+    is_over = Q(resolved_at__isnull=False, sent_at__isnull=False, over_sent_at__isnull=True)
+    free = Q(sending_at__isnull=True) | Q(sending_at__lt=now - LONGEST_SENDING)
     return Alert.objects.filter(free, is_open | is_over).select_related("study").order_by("opened_at", "pk")
 
 
 def _claim(row: Alert, now: datetime) -> bool:
-    """Of two that tell at once, one gets it."""
-    unchanged = Alert.objects.filter(pk=row.pk, telling_at=row.telling_at, told_at=row.told_at)
-    return bool(unchanged.update(telling_at=now))
+    """Of two that would send it at once, one does."""
+    unchanged = Alert.objects.filter(pk=row.pk, sending_at=row.sending_at, sent_at=row.sent_at)
+    return bool(unchanged.update(sending_at=now))
 
 
 def _title(rows: list[Alert]) -> str:

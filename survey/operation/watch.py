@@ -43,7 +43,7 @@ class Watch:
         # Paused, and not stored yet: the panel's word, when, why.
         self._unstored: dict[Recruitment, tuple[str, datetime, str]] = {}
         self._first_found: dict[tuple[str, str], datetime] = {}
-        self._told_unstored: dict[tuple[str, str], datetime] = {}
+        self._sent_unstored: dict[tuple[str, str], datetime] = {}
 
     def resume(self, *, now: datetime) -> None:
         """Take up what an earlier process knew, if it looked lately."""
@@ -62,7 +62,7 @@ class Watch:
         if "database" in problems:
             self._tell_unstored(self._lasting(found, now), now)
             return
-        self._told_unstored.clear()
+        self._sent_unstored.clear()
         found += self._store_pauses()
         unseen = set()
         for cause, look in causes.LOOKS.items():
@@ -130,10 +130,10 @@ class Watch:
         due = [
             one
             for one in [*found, *paused]
-            if (sent_at := self._told_unstored.get(one.key)) is None or now - sent_at >= repeat
+            if (sent_at := self._sent_unstored.get(one.key)) is None or now - sent_at >= repeat
         ]
         if alerting.tell_unstored(due):
-            self._told_unstored |= {one.key: now for one in due}
+            self._sent_unstored |= {one.key: now for one in due}
 
     def _lasting(self, found: list[Trouble], now: datetime) -> list[Trouble]:
         """Without what may be over in a moment."""

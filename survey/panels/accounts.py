@@ -99,19 +99,19 @@ def _screen_out_pay(posting: Posting) -> int:
 
 def cost_at_panel(posting: Posting) -> int | None:
     """In cents, by the panel's own account when it was read last; None if it has not said."""
-    said = posting.told.get("spent")
+    said = posting.panel_facts.get("spent")
     return PostingCost(**said).total if said else None
 
 
 def account_of(posting: Posting) -> Account:
-    said = posting.told.get("spent")
+    said = posting.panel_facts.get("spent")
     in_part = [status_of(row, posting) for row in posting.submissions.filter(~Q(status="")).only("status", "posting")]
     return Account(
         here=spent_here(posting),
         there=PostingCost(**said) if said else None,
         in_part=in_part.count(SubmissionStatus.PARTIALLY_APPROVED),
         is_behind=_is_behind(posting),
-        why_not_read=posting.told.get("spent_error", ""),
+        why_not_read=posting.panel_facts.get("spent_error", ""),
     )
 
 
@@ -124,31 +124,31 @@ def _is_behind(posting: Posting) -> bool:
 
 
 def advice_of(posting: Posting) -> Advice:
-    panel, told = panels.find(posting.panel), posting.told
+    panel, facts = panels.find(posting.panel), posting.panel_facts
     fallback = panel.recommended_an_hour.get(posting.currency)
     return Advice(
-        balance=told.get("balance"),
-        recommended=told.get("recommended") or fallback,
-        is_said=bool(told.get("recommended")),
-        hours=told.get("hours"),
+        balance=facts.get("balance"),
+        recommended=facts.get("recommended") or fallback,
+        is_said=bool(facts.get("recommended")),
+        hours=facts.get("hours"),
     )
 
 
 def read(posting: Posting, client: PanelClient) -> None:
     """Ask the panel for what it says of money and time, and store it. What fails is left as it was."""
-    told: dict[str, Any] = dict(posting.told)
-    if not told.get("fees"):  # Perhaps the highest ones stand there, since it could not be asked before.
-        _ask(told, client, "fees", lambda: {"fees": _take_fees(posting, client)})
+    facts: dict[str, Any] = dict(posting.panel_facts)
+    if not facts.get("fees"):  # Perhaps the highest ones stand there, since it could not be asked before.
+        _ask(facts, client, "fees", lambda: {"fees": _take_fees(posting, client)})
     if state_of(posting) == PostingState.DRAFT:
-        _ask(told, client, "wallet", lambda: {"balance": client.wallet().available})
-        _ask(told, client, "pay_advice", lambda: _pay_advice(posting, client))
-        _ask(told, client, "recruitment_hours", lambda: {"hours": client.recruitment_hours(posting.external_id)})
+        _ask(facts, client, "wallet", lambda: {"balance": client.wallet().available})
+        _ask(facts, client, "pay_advice", lambda: _pay_advice(posting, client))
+        _ask(facts, client, "recruitment_hours", lambda: {"hours": client.recruitment_hours(posting.external_id)})
     else:
-        _ask(told, client, "spent", lambda: {"spent": asdict(client.spent(posting.external_id)), "spent_error": ""})
-    if told != posting.told:
-        told["at"] = timezone.now().isoformat()
-        Posting.objects.filter(pk=posting.pk).update(told=told)
-        posting.told = told
+        _ask(facts, client, "spent", lambda: {"spent": asdict(client.spent(posting.external_id)), "spent_error": ""})
+    if facts != posting.panel_facts:
+        facts["at"] = timezone.now().isoformat()
+        Posting.objects.filter(pk=posting.pk).update(panel_facts=facts)
+        posting.panel_facts = facts
 
 
 def _pay_advice(posting: Posting, client: PanelClient) -> dict[str, Any]:
@@ -163,11 +163,11 @@ def _take_fees(posting: Posting, client: PanelClient) -> bool:
     return True
 
 
-def _ask(told: dict[str, Any], client: PanelClient, call: str, ask: Callable[[], dict[str, Any]]) -> None:
+def _ask(facts: dict[str, Any], client: PanelClient, call: str, ask: Callable[[], dict[str, Any]]) -> None:
     if not client.can(call):
         return
     try:
-        told.update(ask())
+        facts.update(ask())
     except PanelError as exc:
         if call == "spent":
-            told["spent_error"] = exc.message[:300]
+            facts["spent_error"] = exc.message[:300]

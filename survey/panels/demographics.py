@@ -53,9 +53,9 @@ def read_demographics(
         if not asked.can("demographics"):
             raise PanelCannot(f"{postings[0].panel} exports no demographic data by its API")
         for posting in postings:
-            told = list(asked.demographics(posting.external_id))
-            people = _people(study, posting, told)
-            for one in told:
+            received = list(asked.demographics(posting.external_id))
+            people = _people(study, posting, received)
+            for one in received:
                 who = people.get(_key(study, posting, one))
                 if who is None:
                     unknown += 1
@@ -83,9 +83,9 @@ def _key(study: Study, posting: Posting, one: Demographics) -> str:
     return submission_hash(study, PanelIds(posting.panel, one.person, posting.external_id, one.submission))
 
 
-def _people(study: Study, posting: Posting, told: list[Demographics]) -> dict[str, str]:
+def _people(study: Study, posting: Posting, received: list[Demographics]) -> dict[str, str]:
     """Pseudonyms by the hash of the submission, in whichever wave."""
-    known = people_by_submission(study, {_key(study, posting, one) for one in told})
+    known = people_by_submission(study, {_key(study, posting, one) for one in received})
     staying = Respondent.objects.filter(pk__in=known.values()).exclude(sittings__withdrawn_at__isnull=False)
     pseudonyms = dict(staying.values_list("pk", "pseudonym"))
     return {key: pseudonyms[pk] for key, pk in known.items() if pk in pseudonyms}

@@ -39,7 +39,7 @@ Pending = Posting.Pending
 CHANGING = (
     *("external_id", "state", "reward", "places", "screen_outs", "draft", "published_at", "pending", "pending_at"),
     *("changed_at", "read_at", "error", "paused_at"),
-    *("fee_rate", "vat_rate", "fixed_fee", "group", "told", "publish_at"),
+    *("fee_rate", "vat_rate", "fixed_fee", "group", "panel_facts", "publish_at"),
 )
 
 

@@ -103,13 +103,13 @@ class Person:
         self._attention = random.Random(derive(seed, "attention"))  # noqa: S311
         self._careless = self._attention.random() < CARELESS or habit.kind == "speeder"
         # The words of every level: a person reads those of their own.
-        told = [config, *(config.naming(name) for name in config.answerers)]
+        configs = [config, *(config.naming(name) for name in config.answerers)]
         self._attention_checks = {
-            check.name: {text for one in told for text in one.sitting.attention_checks[place].options[: check.right]}
+            check.name: {text for one in configs for text in one.sitting.attention_checks[place].options[: check.right]}
             for place, check in enumerate(config.sitting.attention_checks)
         }
         self._right = {
-            check.name: {one.blocks[block].checks[place].options[0] for one in told}
+            check.name: {one.blocks[block].checks[place].options[0] for one in configs}
             for block, of_block in enumerate(config.blocks)
             for place, check in enumerate(of_block.checks)
         }

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "transformers", "sklearn", "xgboost", "matplotlib", "scipy")
+HEAVY = (
+    *("torch", "transformers", "tokenizers", "sklearn", "xgboost", "matplotlib", "scipy"),
+    *("pandas", "pyarrow", "openpyxl", "rapidfuzz", "PIL"),
+)
 EXTRAS = ("dask", "distributed", "storages", "boto3", "botocore")
 
 

@@ -32,7 +32,7 @@ def look(*found: Trouble, at: datetime) -> int:
 def test_it_is_stored_and_told_once_while_it_lasts(outside: Outside) -> None:
     assert [look(DISK, at=NOON + n * MINUTE) for n in range(4)] == [1, 0, 0, 0]
     row = Alert.objects.get()
-    assert (row.opened_at, row.seen_at, row.told_at) == (NOON, NOON + 3 * MINUTE, NOON)
+    assert (row.opened_at, row.seen_at, row.sent_at) == (NOON, NOON + 3 * MINUTE, NOON)
     (letter,) = mail.outbox
     assert letter.to == ["operator@example.org"] and letter.subject == "Hunch: disk nearly full: the disk"
     assert "10 MB are left." in letter.body and "/admin/survey/alert/" in letter.body
@@ -103,7 +103,7 @@ def test_it_is_told_again_soon_if_nobody_took_it(
     monkeypatch.setattr(channels, "send_mail", fail)
     for outside.status in (0, 302, 500):
         assert look(DISK, at=NOON) == 0
-        assert Alert.objects.get().told_at is None
+        assert Alert.objects.get().sent_at is None
     assert len(outside.requests) == 3  # No redirect was followed.
     outside.status = 200
     assert look(DISK, at=NOON + MINUTE) == 1
@@ -112,7 +112,7 @@ def test_it_is_told_again_soon_if_nobody_took_it(
 
 def test_nothing_is_told_where_nobody_is_named() -> None:
     assert look(DISK, at=NOON) == 0
-    assert Alert.objects.get().told_at is None and mail.outbox == []
+    assert Alert.objects.get().sent_at is None and mail.outbox == []
 
 
 def test_the_webhook_is_signed(outside: Outside, settings: Any) -> None:

@@ -229,11 +229,11 @@ def test_a_difference_is_said_in_cents(dear: FakeProlific) -> None:
     read_posting(posting)
     posting = Posting.objects.select_related("study").get()
     assert account_of(posting).in_part == 1
-    posting.told["spent"]["rewards"] = 40
+    posting.panel_facts["spent"]["rewards"] = 40
     assert account_of(posting).sentence == (
         "the panel counts 0.60 less; 1 were paid in part there, and here with the whole reward"
     )
-    posting.told = {}
+    posting.panel_facts = {}
     assert "has not said" in account_of(posting).sentence
 
 

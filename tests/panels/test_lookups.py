@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelBusy, PanelUnreachable
 from survey.exceptions import EntryRefused
-from survey.models import DoorCount, Respondent, Study
+from survey.models import BudgetCount, Respondent, Study
 from survey.panels.prolific import client as prolific_client
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.prolific.panel import Prolific
@@ -258,9 +258,9 @@ def test_an_emptied_cache_resets_no_budget(fake: FakeProlific, study: Study) -> 
         cache.clear()
         come(made_up(number))
     assert len(fake.calls) == 20
-    assert DoorCount.objects.filter(what="look_up_address").count() == 1
+    assert BudgetCount.objects.filter(what="look_up_address").count() == 1
 
 
 def test_simulated_people_and_programs_count_by_their_address_too(fake: FakeProlific, study: Study) -> None:
     assert arrive(study, made_up(1), host="testserver", simulated=True)
-    assert not DoorCount.objects.exists() and fake.calls == []
+    assert not BudgetCount.objects.exists() and fake.calls == []

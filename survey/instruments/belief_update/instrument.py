@@ -9,18 +9,38 @@ import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
-from survey.contracts.instruments import CONTRACT, Candidates, Demonstration, Instrument, OutcomeRow, PoolOutlook
+from survey.contracts.instruments import (
+    CONTRACT,
+    Candidates,
+    Demonstration,
+    Instrument,
+    OutcomeRow,
+    PoolOutlook,
+    Priority,
+)
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
-from survey.models import Assignment, Item, Question, Response
+from survey.models import Assignment, Item, ModelAnswer, Question, Response
 from survey.services.banks.answer_checking import check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.services.base.rights import STARTER_BANK
 from survey.study_file import Note
 
-from . import aids, export, export_steps, label_reading, labels, people, real_evidence, screens, steps_in_file, variants
+from . import (
+    aids,
+    export,
+    export_steps,
+    gap_priority,
+    label_reading,
+    labels,
+    people,
+    real_evidence,
+    screens,
+    steps_in_file,
+    variants,
+)
 from .analysis import composing
 from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
@@ -142,9 +162,11 @@ class BeliefUpdate(Instrument):
         return BeliefLearning(None if self._study is None else self.options.threshold)
 
     @cached_property
-    def priority(self) -> StepPriority | None:
-        if self.sequences is None or self.options.priority == "none":
+    def priority(self) -> Priority | None:
+        if self._study is None or self.options.priority == "none":
             return None
+        if self.sequences is None:
+            return gap_priority.GapPriority(self.study, only=self.evidence_model)
         return StepPriority(self.options, self.sequences)
 
     @cached_property
@@ -204,9 +226,22 @@ class BeliefUpdate(Instrument):
                 )
         if self.sequences is not None:
             yield from steps_in_file.problems(self.study, self.options)
+        yield from self._gap_problems()
         filtered = filtered_questions(self.study)
         found = list(real_evidence.problems(self.study, self.options, filtered))
         yield from found or aids.problems(self.study, self.options, self.usable(filtered))
+
+    def _gap_problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        if self.options.priority != "gap":
+            return
+        place = ("instrument", "options", "priority")
+        if all(stage.design.kind in ("uniform", "test_set") for stage in self.study.config.stages):
+            yield place, "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it"
+        graded = ModelAnswer.objects.graded().filter(question__bank=self.study.bank_id)
+        if self.evidence_model:
+            graded = graded.filter(language_model__name=self.evidence_model)
+        if not graded.exists():
+            yield place, gap_priority.missing(self.study, self.evidence_model)
 
     def remarks(self) -> list[Note]:
         found = [] if self.sequences is None else steps_in_file.remarks(self.study, self.options)

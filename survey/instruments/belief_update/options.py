@@ -65,8 +65,9 @@ class BeliefUpdateOptions(Options):
         max_length=11,
         description='In which order: "shuffled" for each person and item, "drawn", or numbers such as "2-1".',
     )
-    priority: Literal["none", "additivity", "last_change"] = Field(
-        default="none", description="By what stages draw items with several evidence questions."
+    priority: Literal["none", "gap", "additivity", "last_change"] = Field(
+        default="none",
+        description="What stages draw by in place of the predictor's chances; the last two need several questions.",
     )
     aid: Literal["none", "similar_questions"] = Field(
         default="none", description="What is shown beside the target: how the model did on similar questions."
@@ -111,12 +112,16 @@ class BeliefUpdateOptions(Options):
     def _check_steps(self) -> None:
         many = self.evidence_questions
         if many == 1:
-            for name, default in (("evidence_order", "shuffled"), ("priority", "none")):
-                if getattr(self, name) != default:
+            for name, alone in (("evidence_order", ("shuffled",)), ("priority", ("none", "gap"))):
+                if getattr(self, name) not in alone:
                     raise WrongKey(
                         (name,), "only items with several evidence questions have it: set evidence_questions to 2 or 3"
                     )
             return
+        if self.priority == "gap":
+            raise WrongKey(
+                ("priority",), "items with several evidence questions have no gap: use additivity or last_change"
+            )
         if self.edition == 1:
             raise WrongKey(("edition",), "its pages show one evidence question: remove this key")
         if self.aid != "none":

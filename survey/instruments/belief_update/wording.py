@@ -58,8 +58,8 @@ def prior_words(setting: "Setting") -> Mapping[str, str]:
     }
     words = {"intro": begin(_("%(a)s is asked this question:") % {"a": name.a})}
     if setting.options.models in each:
-        told = each[setting.options.models] % {"another": name.another, "same": name.same}
-        return {"each": begin(told), **words}
+        sentence = each[setting.options.models] % {"another": name.another, "same": name.same}
+        return {"each": begin(sentence), **words}
     return words
 
 

@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from survey.contracts.instruments import DemonstrationVerdict
 from survey.models import Bank, NgramModel, Study
-from survey.services.answers.counting import study_answers
+from survey.services.answers.counting import labelled_answers
 from survey.services.banks import ngrams, text_files, texts
 from survey.services.banks.importing import Problems, import_rows, load_starter_bank
 from survey.services.base.hashing import digest
@@ -43,7 +43,7 @@ def load_bank() -> Bank:
 def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     """Whether people's surprisal goes with the chances by which the simulated people wrote."""
     read_models(study, everything=False)
-    norms = [norm for norm in norms_of(study_answers(study)) if norm.n >= 5]
+    norms = [norm for norm in norms_of(labelled_answers(study)) if norm.n >= 5]
     human = [float(surprisal(norm.k_lenient, norm.n, len(norm.lenient), 1.0)) for norm in norms]
     truth = [-np.log(chance_of(norm.asked.fragment, stripped(norm.asked.target))) for norm in norms]
     found = float(np.corrcoef(human, truth)[0, 1]) if len(norms) > 2 else 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from survey.contracts.instruments import Estimates
 from survey.contracts.measures import SHARE, Estimands, Measure
 
-from .labels import score_of, written_word_of
+from .labels import judged_word_of
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Item
@@ -24,7 +24,7 @@ class ClozeEstimates(Estimates):
 
     def outcomes(self, assignments: Sequence["Assignment"]) -> dict[str, np.ndarray]:
         """1 where the word is the sentence's own, by the study's normalisation; float64 (n,)."""
-        scores = [score_of(written_word_of(assignment)) for assignment in assignments]
+        scores = [judged_word_of(assignment) for assignment in assignments]
         found = [score is not None and (score.lenient if self._lenient else score.exact) for score in scores]
         return {"match": np.array(found, dtype=np.float64)}
 

@@ -12,7 +12,7 @@ from survey.models import Assignment, Study
 from .analysis.normalising import normalised
 from .chances import chance_of_positions
 from .estimands import position_part
-from .labels import score_of, written_word_of
+from .labels import judged_word_of
 from .options import ClozeOptions
 from .reading import ModelWords, words_of_models
 
@@ -39,12 +39,13 @@ class ClozeExpecting(Expecting):
         lenient = self._options.normalisation == "lenient"
         asked = {answer.slot.item_id: answer.slot.item.asked_word for answer in answers}
         place = {key: index for index, key in enumerate(asked)}
+        own_words = {key: normalised(one.target) for key, one in asked.items()}
         item = np.array([place[answer.slot.item_id] for answer in answers], dtype=np.int64)
         value, said = [], []
         for answer in answers:
-            score = score_of(written_word_of(answer))
+            score = judged_word_of(answer)
             hit = score is not None and (score.lenient if lenient else score.exact)
-            own = normalised(answer.slot.item.asked_word.target)
+            own = own_words[answer.slot.item_id]
             value.append(float(hit))
             said.append(own if hit else "" if score is None else score.normalised)
         words = list(asked.values())
@@ -82,9 +83,10 @@ def _reader(model: ModelWords, words: Sequence, item: np.ndarray, said: Sequence
     keys, places = [one.question_id for one in words], [one.position for one in words]
     chance = np.exp(-np.maximum(model.of("surprisal", keys, places), 0.0))
     known = [{normalised(word): given for word, given in model.words(one.question_id, one.position)} for one in words]
+    targets = [normalised(one.target) for one in words]
     given = np.full(len(item), np.nan)
     for row, (index, word) in enumerate(zip(item.tolist(), said, strict=True)):
-        if word == normalised(words[index].target):
+        if word == targets[index]:
             given[row] = chance[index]
         else:
             given[row] = known[index].get(word, np.nan)

@@ -284,6 +284,10 @@ class Cloze(ListedInstrument):
     def label_relations(self) -> Sequence[str]:
         return self.prefetch()  # There are no points.
 
+    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+        super().read_labels(items, ())
+        labels.read_words(answers)
+
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__written_word__scores",)
 

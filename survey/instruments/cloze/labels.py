@@ -1,15 +1,28 @@
 """What counts of a person's answer to an item: the last word that was typed, by the newest rule that judged it."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
-
-from .analysis.normalising import RULES, Match, letters, normalised
+from .analysis.normalising import RULES, Match, normalised
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Question
 
     from .models import WordScore, WrittenWord
+
+# Attribute of an answer whose word was read without its responses.
+KNOWN = "_known_word"
+AT_ONCE = 5000  # rows: databases limit the number of values in one statement
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedWord:
+    """The word that counts as it was compared, and whether it is the sentence's own."""
+
+    normalised: str
+    exact: bool
+    lenient: bool
 
 
 def first_word(text: str) -> str:
@@ -32,22 +45,41 @@ def score_of(word: "WrittenWord | None") -> "WordScore | None":
     return max(scores, key=lambda score: score.rule) if scores else None
 
 
+def judged_word_of(assignment: "Assignment") -> "JudgedWord | WordScore | None":
+    """The word that counts, by the newest rule that judged it; None if there is none (yet), or it was not judged."""
+    if KNOWN in assignment.__dict__:
+        known: JudgedWord | None = assignment.__dict__[KNOWN]
+        return known
+    return score_of(written_word_of(assignment))
+
+
+def read_words(answers: "Sequence[Assignment]") -> None:
+    """Give each answer its judged word, without its responses."""
+    from .models import WrittenWord
+
+    for start in range(0, len(answers), AT_ONCE):
+        part = answers[start : start + AT_ONCE]
+        # In the order of screens and rules, so that the last row of an answer is the one that counts.
+        rows = (
+            WrittenWord.objects.filter(response__assignment__in=[answer.pk for answer in part])
+            .order_by("response__number", "scores__rule")
+            .values_list("response__assignment", "scores__normalised", "scores__exact", "scores__lenient")
+        )
+        found = {
+            answer: None if word is None else JudgedWord(word, exact, lenient) for answer, word, exact, lenient in rows
+        }
+        for one in part:
+            one.__dict__[KNOWN] = found.get(one.pk)
+
+
 def judged(text: str, question: "Question", target: str, rule: int) -> tuple[str, Match]:
     """The first word of a text as it is compared, and whether it is the target."""
+    from .vocabulary import stands_in_bank
+
     typed = first_word(text)
     one = normalised(typed)
     match = RULES[str(rule)](typed, target, known=())
     # The bank's words are looked up only where they decide: a word of the bank is no slip.
-    if match.lenient and not match.exact and _stands_in_bank(one, question):
+    if match.lenient and not match.exact and stands_in_bank(one, question.bank_id):
         match = Match(exact=False, lenient=False)
     return one, match
-
-
-def _stands_in_bank(word: str, question: "Question") -> bool:
-    from survey.models import Question
-
-    spelt = Q(text__icontains=word)
-    for other in (word.capitalize(), word.upper(), word.replace("'", "’")):
-        spelt |= Q(text__contains=other)
-    texts = Question.objects.filter(spelt, bank=question.bank_id).values_list("text", flat=True)
-    return any(normalised(part) == word for text in texts for part in text.split() if letters(part))

@@ -11,7 +11,7 @@ from survey.contracts.tables import Column
 
 from .analysis.answers import entropy, surprisal, wilson
 from .analysis.normalising import normalised
-from .labels import score_of, written_word_of
+from .labels import judged_word_of
 
 if TYPE_CHECKING:
     from survey.models import Assignment
@@ -43,16 +43,23 @@ class Norm:
     lenient: Counter[str] = field(default_factory=Counter)
     k_exact: int = 0
     k_lenient: int = 0
+    _own: str | None = None
+
+    @property
+    def own(self) -> str:
+        """The sentence's own word, as answers are compared with it."""
+        if self._own is None:
+            self._own = normalised(self.asked.target)
+        return self._own
 
     @property
     def n(self) -> int:
         return sum(self.exact.values())
 
     def add(self, word: str, *, exact: bool, lenient: bool) -> None:
-        own = normalised(self.asked.target)
         self.exact[word] += 1
         # A slip is the sentence's own word, and so no further distinct answer.
-        self.lenient[own if lenient else word] += 1
+        self.lenient[self.own if lenient else word] += 1
         self.k_exact += exact
         self.k_lenient += lenient
 
@@ -67,7 +74,7 @@ def norms_of(assignments: "Iterable[Assignment]") -> list[Norm]:
     """One of each position that has an answer, by sentence and position."""
     found: dict[int, Norm] = {}
     for assignment in assignments:
-        score = score_of(written_word_of(assignment))
+        score = judged_word_of(assignment)
         if score is None or not assignment.is_complete:
             continue
         asked = assignment.slot.item.asked_word

@@ -29,6 +29,7 @@ from . import export, people, screens
 from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
 from .estimands import PreferenceEstimates
 from .expecting import PreferenceExpecting
+from .label_reading import read_judgements
 from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
@@ -160,12 +161,12 @@ class Preference(ListedInstrument):
                     + (f", {empty[model]} of them empty" if empty.get(model) else "")
                     + "; these are left out for it",
                 )
-        told: dict[str, list[str]] = {}
+        named: dict[str, list[str]] = {}
         for answer in self._shown().iterator(2000):
             model = answer.language_model.name
             if re.search(rf"(?<!\w){re.escape(model)}(?!\w)", answer.response, re.IGNORECASE):
-                told.setdefault(model, []).append(answer.question.external_id)
-        for model, ids in sorted(told.items()):
+                named.setdefault(model, []).append(answer.question.external_id)
+        for model, ids in sorted(named.items()):
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             yield (
                 MODELS,
@@ -283,6 +284,10 @@ class Preference(ListedInstrument):
 
     def label_relations(self) -> Sequence[str]:
         return self.prefetch()  # Points are not read.
+
+    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+        super().read_labels(items, ())
+        read_judgements(answers)
 
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__judgement",)

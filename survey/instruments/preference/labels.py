@@ -7,9 +7,15 @@ if TYPE_CHECKING:
 
     from .models import ReplyJudgement
 
+# Attribute of an answer whose judgement was read without its responses.
+KNOWN = "_known_judgement"
+
 
 def judgement_of(assignment: "Assignment") -> "ReplyJudgement | None":
     """The stored judgement; None if it was not given (yet)."""
+    if KNOWN in assignment.__dict__:
+        known: ReplyJudgement | None = assignment.__dict__[KNOWN]
+        return known
     given = (response.judgement for response in assignment.responses.all() if hasattr(response, "judgement"))
     return next(given, None)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import ModelAnswer, Study
-from survey.services.answers.counting import design_weights, study_answers
+from survey.services.answers.counting import design_weights, labelled_answers
 from survey.services.banks.eligibility import filtered_questions
 
 from .analysis.analysing import Material
@@ -38,7 +38,7 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
     """The study's counted judgements, with the verdicts of every judge on the same replies."""
     instrument = preference_of(study)
     models = instrument.options.models
-    answers = study_answers(study, levels=levels or {})
+    answers = labelled_answers(study, levels=levels or {})
     asked = instrument.usable(filtered_questions(study))
     prompts = [one.external_id for one in asked]
     there = {one.slot.item.comparison.question.external_id: one.slot.item.comparison.question for one in answers}

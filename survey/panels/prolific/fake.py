@@ -94,7 +94,7 @@ class FakeProlific:
         trouble_every: one in this many calls goes wrong, in any of the ways that a real one does.
         a_minute: how many calls are answered within a minute; 0: any number.
         fee, vat: what is taken of what people get, and of the fee.
-        sample_fee: cents that a representative sample costs beside that.
+        sample_fee: cents that a representative sample costs in addition.
         balance: cents in the wallet.
         slow: a study is PUBLISHING until it is read the next time.
         time_in_study: the time of publishing is taken from the study, and not from the call that schedules it.
@@ -631,9 +631,9 @@ class FakeProlific:
         for row in self.submissions.values():
             if _whole(row) == study:
                 facts = self.demographics.get(row["participant_id"], {})
-                told = [facts.get(name, "DATA_EXPIRED") for name in names]
+                values = [facts.get(name, "DATA_EXPIRED") for name in names]
                 start = [row["id"], row["participant_id"], row["status"], row["started_at"], row["time_taken"]]
-                lines.writerow([*start, *told])
+                lines.writerow([*start, *values])
         return out.getvalue()
 
     def _decide(self, submission: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import F, QuerySet
 
-from survey.models import DoorCount
+from survey.models import BudgetCount
 
 from .compiled import run
 from .hashing import keyed_digest
 
-_COUNTS = DoorCount._meta.db_table
+_COUNTS = BudgetCount._meta.db_table
 # One statement makes the row or counts in it, however many try at once. It returns nothing where none is left.
 SPEND = (
     f'INSERT INTO {_COUNTS} (what, who, until, "count") VALUES (%s, %s, %s, 1) '  # noqa: S608 - a table's name
@@ -53,18 +53,18 @@ def give_back(budget: Budget, *, now: datetime, who: str = "") -> None:
 
 def close(what: str, name: str, *, until: datetime) -> None:
     """Close something of that name until that time; it opens by itself."""
-    DoorCount.objects.bulk_create([DoorCount(what=what, who=name, until=until)], ignore_conflicts=True)
+    BudgetCount.objects.bulk_create([BudgetCount(what=what, who=name, until=until)], ignore_conflicts=True)
 
 
 def closed_for(what: str, name: str, *, now: datetime) -> int:
     """For how many seconds it stays closed; 0 if it is open."""
-    last = DoorCount.objects.filter(what=what, who=name, until__gt=now).order_by("-until").first()
+    last = BudgetCount.objects.filter(what=what, who=name, until__gt=now).order_by("-until").first()
     return seconds_until(last.until, now) if last is not None else 0
 
 
 def forget_ended(*, now: datetime) -> int:
     """Delete the counts whose span is over; return how many."""
-    deleted, _by_table = DoorCount.objects.filter(until__lte=now).delete()
+    deleted, _by_table = BudgetCount.objects.filter(until__lte=now).delete()
     return deleted
 
 
@@ -77,12 +77,12 @@ def _end(budget: Budget, now: datetime) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(seconds=number * budget.seconds)
 
 
-def _new(budget: Budget, now: datetime, who: str) -> DoorCount:
+def _new(budget: Budget, now: datetime, who: str) -> BudgetCount:
     end = _end(budget, now)
     hashed = keyed_digest([budget.what, who, end.isoformat()], purpose="door") if who else ""
-    return DoorCount(what=budget.what, who=hashed, until=end)
+    return BudgetCount(what=budget.what, who=hashed, until=end)
 
 
-def _row(budget: Budget, now: datetime, who: str) -> QuerySet[DoorCount]:
+def _row(budget: Budget, now: datetime, who: str) -> QuerySet[BudgetCount]:
     row = _new(budget, now, who)
-    return DoorCount.objects.filter(what=row.what, who=row.who, until=row.until)
+    return BudgetCount.objects.filter(what=row.what, who=row.who, until=row.until)

@@ -58,7 +58,7 @@ class JobKind:
         arguments: those of pages, command and API; their texts are checked before the row is made.
         suits: whether it means anything in a study. Elsewhere it is not offered.
         check: further checks of the arguments, which raise HunchError and name the argument.
-        keeps: how long the files can be had.
+        keeps: how long the files are kept.
         queue: whose workers do it. Work that takes many minutes, or a core all the time, belongs to `queues.SCORE`.
     """
 

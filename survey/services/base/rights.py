@@ -1,8 +1,8 @@
 """What each member of a study may do. Every page, action, download and API address asks here.
 
 Two things decide. The account's permissions say what it may do at all (`GATES`); a superuser gives them. The role in a
-study says where (`RIGHTS`). Superusers may do everything. Commands run with all rights: whoever has the shell has the
-database.
+study says where (`RIGHTS`). Superusers may do everything. Commands run with all rights: anybody with access to
+the shell can read and write the whole database.
 
 A row belongs to the study that its foreign keys lead to (`path_to_study`). Banks and what belongs to them are shared by
 studies: who is a member of one that uses a bank sees it. A reading belongs to every bank that holds its text. What

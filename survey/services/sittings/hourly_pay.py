@@ -59,7 +59,8 @@ def hourly_pay(study: Study, *, reward: int | None = None, as_expected: bool = F
         as_expected: use only the study file, not what was measured and posted since.
     """
     config = study.config
-    newest = None if as_expected else study.postings.order_by("-pk").values_list("reward", "told", "currency").first()
+    postings = study.postings.order_by("-pk").values_list("reward", "panel_facts", "currency")
+    newest = None if as_expected else postings.first()
     said = None
     if newest is not None:
         reward = newest[0] if reward is None else reward

@@ -108,8 +108,8 @@ def places_of(quota: QuotaConfig, cell: str, stage: Stage) -> int:
 
 
 def nobody_fits(stage: Stage) -> bool:
-    """Whether some quota has no place left for anybody. Asked at the door, without a lock: nobody should agree and
-    answer questions for nothing."""
+    """Whether some quota has no place left for anybody. Asked before somebody begins, without a lock: nobody should
+    agree and answer questions for nothing."""
     limited = [quota for quota in stage.study.config.quotas if quota.otherwise != "admit"]
     if not limited:
         return False

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from survey import tasks
-from survey.models import DoorCount
+from survey.models import BudgetCount
 from survey.services.base.budgets import Budget, close, closed_for, forget_ended, give_back, spend
 from tests.survey.sittings.test_concurrency import together
 
@@ -41,7 +41,7 @@ def test_what_is_given_back_can_be_spent_again() -> None:
 def test_nothing_stored_says_who_it_was_and_two_spans_cannot_be_linked() -> None:
     for hours in range(2):
         spend(THREE, who="198.51.100.7", now=NOON + timedelta(hours=hours))
-    first, second = DoorCount.objects.order_by("until").values_list("who", flat=True)
+    first, second = BudgetCount.objects.order_by("until").values_list("who", flat=True)
     assert len(first) == 64 and first != second and "198" not in first[:3] + second[:3]
 
 
@@ -60,7 +60,7 @@ def test_beat_deletes_what_is_over() -> None:
     spend(THREE, who="a", now=now)
     assert forget_ended(now=now - timedelta(days=1)) == 0
     tasks.expire_sittings()
-    assert DoorCount.objects.get().until > now
+    assert BudgetCount.objects.get().until > now
 
 
 @pytest.mark.postgresql
@@ -78,4 +78,4 @@ def test_of_many_at_once_exactly_as_many_spend_as_there_is(is_new: bool) -> None
     results = together(*[visit] * 16, *[lambda: spend(ten, who="a", now=NOON)] * 16)
     assert not [result for result in results if isinstance(result, BaseException)], results
     assert sorted(results) == [0] * (10 if is_new else 9) + [360] * (22 if is_new else 23)
-    assert DoorCount.objects.get().count == 10
+    assert BudgetCount.objects.get().count == 10

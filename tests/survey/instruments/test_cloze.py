@@ -15,7 +15,7 @@ from django.test import Client
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
 from survey.instruments.cloze import labels, rescoring
-from survey.instruments.cloze.analysis.normalising import Match, match_of, normalised
+from survey.instruments.cloze.analysis.normalising import Match, letters, match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
@@ -494,3 +494,19 @@ def test_lists_that_do_not_fit_are_refused(changes: dict[str, Any], said: str, s
     with pytest.raises(FileErrors) as refused:
         cast.study(**{**SQUARE, **changes})
     assert said in str(refused.value)
+
+
+def test_a_slip_is_compared_with_the_banks_words_which_are_read_once(
+    sentences: None, django_assert_num_queries: Any
+) -> None:
+    from survey.instruments.cloze import vocabulary
+    from survey.models import Bank
+
+    bank = Bank.objects.get()
+    vocabulary._KNOWN.pop(bank.sha256, None)
+    with django_assert_num_queries(2):
+        assert not vocabulary.stands_in_bank("zzyzx", bank.pk)
+    own = [word for text in SENTENCES for word in text.split()]
+    with django_assert_num_queries(1):
+        words = vocabulary.words_of(bank.pk)
+    assert words == {normalised(word) for word in own if letters(word)}

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.exceptions import EntryRefused
-from survey.models import Assignment, DoorCount, Respondent, Sitting, Stage
+from survey.models import Assignment, BudgetCount, Respondent, Sitting, Stage
 from survey.services.sittings import expiry
 from survey.services.sittings.capacity import free_booklets, free_capacity, has_free_place
 from survey.services.sittings.enrolment import BEGUN_SECONDS, begin_sitting
@@ -182,7 +182,7 @@ def test_links_and_simulated_people_are_not_counted() -> None:
         Client().post(address, {"consent": True}, content_type="application/json", headers=mark).status_code
         for _person in range(3)
     ]
-    assert codes == [201] * 3 and not DoorCount.objects.exists()
+    assert codes == [201] * 3 and not BudgetCount.objects.exists()
 
 
 def test_who_finds_it_closed_has_not_begun() -> None:
@@ -202,7 +202,7 @@ def test_of_thirty_at_once_of_one_address_exactly_twenty_begin() -> None:
     cast.open_study(stages=[{"sittings": 40}], sitting={"items": 1})
     results = together(*[lambda: begins(1)[0]] * 30)
     assert sorted(results) == [201] * 20 + [429] * 10
-    assert Sitting.objects.count() == DoorCount.objects.get().count == 20
+    assert Sitting.objects.count() == BudgetCount.objects.get().count == 20
 
 
 @pytest.mark.postgresql

@@ -207,7 +207,7 @@ def _sentences(one: _Compared) -> Iterator[str]:
             if low > 0 or high < 0:
                 verdict = f"is {'higher' if low > 0 else 'lower'} under {level} than under {first}"
             else:
-                verdict = f"cannot be told apart between {level} and {first}"
+                verdict = f"cannot be distinguished between {level} and {first}"
             yield f"{one.llm}: {what.title} {verdict} ({_with_ends(figure.combined, signed=True)})."
 
 

@@ -14,7 +14,7 @@ from survey.services.banks.importing import Problems
 
 NORMS = ("sentence", "position", "word")
 COUNTS = ("n", "k", "k_exact", "k_lenient", "distinct", "answers", "surprisal")
-# What our own cloze.csv has beside that, and what describes a word.
+# What else our own cloze.csv has, and what describes a word.
 PASSED_OVER = ("p", "low", "high", "entropy", "source")
 DESCRIBING = ("length", "log_frequency", "word_class")
 READINGS = ("model", "sentence", "position", "surprisal")

@@ -15,11 +15,11 @@ from survey.instruments.cloze.analysis.answers import WordAnswers, answer_influe
 from survey.instruments.cloze.analysis.normalising import normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.estimands import position_part
-from survey.instruments.cloze.labels import score_of, written_word_of
+from survey.instruments.cloze.labels import judged_word_of
 from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
 from survey.instruments.cloze.reading import ModelWords, words_of_models
 from survey.services.answers.conditions import read_condition
-from survey.services.answers.counting import counting, study_answers
+from survey.services.answers.counting import counting, labelled_answers
 from survey.services.base.seeds import generator
 
 from . import figures
@@ -43,7 +43,7 @@ class ClozeReport(Report):
     def make(self, study: "Study", given: Given) -> Findings:
         options = instruments.of_study(study).options
         lenient = options.normalisation == "lenient"
-        answers = study_answers(study, levels=read_condition(study, given["condition"]))
+        answers = labelled_answers(study, levels=read_condition(study, given["condition"]))
         norms = {norm.asked.pk: norm for norm in norms_of(answers)}
         kept = [norm for norm in norms.values() if norm.n >= options.least]
         if not kept:
@@ -108,13 +108,16 @@ def _table(
 def _answers(place: Mapping[int, int], answers: "Sequence[Assignment]", *, lenient: bool) -> WordAnswers:
     position, word, match, person = [], [], [], []
     numbers: dict[str, int] = {}
+    own_words: dict[int, str] = {}
     for answer in answers:
-        score = score_of(written_word_of(answer))
+        score = judged_word_of(answer)
         row = place.get(answer.slot.item_id)
         if score is None or row is None:
             continue
         hit = score.lenient if lenient else score.exact
-        own = normalised(answer.slot.item.asked_word.target) if hit else score.normalised
+        if row not in own_words:
+            own_words[row] = normalised(answer.slot.item.asked_word.target)
+        own = own_words[row] if hit else score.normalised
         position.append(row)
         word.append(numbers.setdefault(own, len(numbers)))
         match.append(hit)

@@ -143,7 +143,7 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     if not found.event.people_forecast and n:
         start = replace(start, same=_same(rows), two_people=_two_people(rows))
 
-    def told(
+    def result(
         why: str,
         raw: Bounded = UNDEFINED,
         ceiling: Bounded = UNDEFINED,
@@ -152,7 +152,7 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
         return replace(start, why=why, correlation=raw, ceiling=ceiling, corrected=corrected)
 
     if k < FEWEST_ITEMS:
-        return told(f"{k} items have answers of people and of {reader.name}; a correlation needs {FEWEST_ITEMS}")
+        return result(f"{k} items have answers of people and of {reader.name}; a correlation needs {FEWEST_ITEMS}")
     means = item_means(rows)
     share = means.weight / means.weight.sum()
     grown = 1 / (1 - float(np.square(share).sum()))  # Means are taken off, which makes sums of squares smaller.
@@ -161,9 +161,9 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
         grown * float(share @ (one * other)) for one, other in ((human, human), (model, model), (human, model))
     )
     if between <= 1e-12:
-        return told("all items have the same mean of people’s answers: there is nothing to correlate")
+        return result("all items have the same mean of people’s answers: there is nothing to correlate")
     if across <= 1e-12:
-        return told(f"{reader.name} says the same of all items: there is nothing to correlate")
+        return result(f"{reader.name} says the same of all items: there is nothing to correlate")
     correlation = min(1.0, max(-1.0, both / math.sqrt(between * across)))
     # What each answer adds to the error of the three sums: by its item as a whole, and by its share in its mean.
     part, own = share[rows.item], rows.weight / means.total[rows.item]
@@ -176,15 +176,17 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     d_raw = d_both / scale - correlation * (d_between / (2 * between) + d_across / (2 * across))
     raw = _fisher(correlation, two_way_variance(d_raw, rows.person, rows.item), degrees)
     if people < 2:
-        return told("one person answered: nothing is known of how people differ", Bounded(correlation))
+        return result("one person answered: nothing is known of how people differ", Bounded(correlation))
     if not several:
-        return told("no item was answered by two people, so that their noise, and a ceiling, are not known", raw)
+        return result("no item was answered by two people, so that their noise, and a ceiling, are not known", raw)
     noise = float(share @ means.noise)
     true = between - noise
     if noise <= 1e-12:
-        return told("all people say the same of each item: their noise is 0 and the ceiling 1", raw, Bounded(1.0), raw)
+        return result(
+            "all people say the same of each item: their noise is 0 and the ceiling 1", raw, Bounded(1.0), raw
+        )
     if true <= 1e-12:
-        return told("items differ by no more than people do by chance: there is no ceiling to measure by", raw)
+        return result("items differ by no more than people do by chance: there is no ceiling to measure by", raw)
     d_noise = part * (own * (means.noise[rows.item] - noise) + means.noise_change)
     reliability = true / between
     d_reliability = (d_between * noise / between - d_noise) / between
@@ -196,7 +198,7 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     why = ""
     if abs(corrected) > 1:
         why = "the corrected correlation came out beyond 1 by chance and is shown as 1"
-    return told(why, raw, ceiling, _clipped(Bounded(corrected, *ends)))
+    return result(why, raw, ceiling, _clipped(Bounded(corrected, *ends)))
 
 
 def _same(rows: ReaderRows) -> Bounded:

@@ -104,7 +104,8 @@ class ParquetWriter(TableWriter):
             except self._errors as exc:
                 raise HunchError(
                     f"{self.path.stem}: the column {column.name} is said to be {column.kind!r} and holds something "
-                    f"else ({exc}); its author must say otherwise. The other formats can be had"
+                    f"else ({exc}); the instrument's author must correct it. Choose another format"
+                    " until then"
                 ) from exc
         self._writer.write_batch(self._batch(arrays, schema=self._schema))
 

@@ -1,9 +1,9 @@
-"""How often something was done at the entrance, by span of time. No row says who somebody is."""
+"""How much of a budget is spent in a span of time. No row says who somebody is."""
 
 from django.db import models
 
 
-class DoorCount(models.Model):
+class BudgetCount(models.Model):
     """A count that ends with its span. `who` is a keyed hash that differs by span; it is empty where all are counted
     together, or the name of what is closed until then."""
 
@@ -14,9 +14,9 @@ class DoorCount(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["what", "who", "until"], name="door_count_once_a_span"),
+            models.UniqueConstraint(fields=["what", "who", "until"], name="budget_count_once_a_span"),
         ]
-        indexes = [models.Index(fields=["until"], name="door_count_by_end")]
+        indexes = [models.Index(fields=["until"], name="budget_count_by_end")]
 
     def __str__(self) -> str:
         return f"{self.what} until {self.until:%Y-%m-%d %H:%M:%S}"

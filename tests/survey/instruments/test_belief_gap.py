@@ -1,0 +1,134 @@
+"""The belief update's priority: how far people's belief lies from what language models really do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from survey.contracts import instruments
+from survey.exceptions import FileErrors
+from survey.instruments.belief_update.gap_priority import expected_belief, models_share
+from survey.instruments.belief_update.options import OLDER
+from survey.instruments.belief_update.pairing import ROW
+from survey.models import Bank, CandidateSet, LanguageModel, ModelAnswer, Slot
+from survey.services.base import files
+from survey.services.stages.verifying import verify_stage
+from tests import cast
+from tests.survey import filled
+
+GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.3, "top_fraction": 0.2}
+GAP: dict[str, Any] = {
+    "instrument": {"kind": "belief_update", "options": {**OLDER, "priority": "gap"}},
+    "stages": [{"sittings": 12}, {"sittings": 8, "design": GREEDY}],
+    "roles": {"holdout": 0, "controls": 0},
+}
+
+
+def rows_of(*given: tuple[int, int, int]) -> np.ndarray:
+    """Of (evidence, target, outcome)."""
+    found = np.zeros(len(given), dtype=ROW)
+    for row, values in zip(found, given, strict=True):
+        row["evidence"], row["target"], row["outcome"] = values
+    return found
+
+
+def models_on(bank: Bank) -> None:
+    """Two that are right on every second question, and a third of whom one question is known."""
+    questions = list(bank.questions.order_by("position"))
+    for name, asked in (("ash", questions), ("elm", questions), ("fir", questions[:1])):
+        model = LanguageModel.objects.create(name=name)
+        ModelAnswer.objects.bulk_create(
+            ModelAnswer(language_model=model, question=question, correct=question.position % 2 == 0)
+            for question in asked
+        )
+
+
+def test_models_count_by_how_far_they_show_the_outcome_that_is_seen() -> None:
+    right = np.array([[1.0, 0.0, np.nan], [0.25, 1.0, np.nan]])
+    found = models_share(rows_of((0, 1, 1), (0, 1, 0), (1, 0, 0), (-1, 1, -1), (0, 2, 1), (2, 1, 1)), right)
+    # (1 x 0 + 0.25 x 1) / 1.25; only the second is wrong on the evidence; only the first; without evidence both.
+    assert found[:4] == pytest.approx([0.2, 1.0, 1.0, 0.5])
+    assert np.isnan(found[4:]).all()  # Nobody answered the target, or the evidence.
+
+
+def test_the_belief_is_foreseen_from_outcome_and_target() -> None:
+    rng = np.random.default_rng(5)
+    n = 30
+    right, tasks = rng.random((3, n)), np.arange(n) % 4
+    evidence, target = rng.integers(0, n, 4000), rng.integers(0, n, 4000)
+    rows = rows_of(*((int(e), int(t), int(rng.integers(2))) for e, t in zip(evidence, target, strict=True) if e != t))
+    own = rng.normal(0, 0.08, n)  # What the columns do not know of a target.
+    truth = 0.4 + 0.1 * rows["outcome"] + 0.2 * right.mean(axis=0)[rows["target"]] + own[rows["target"]]
+    told = np.arange(len(rows)) < 2000
+    stated = np.clip(truth[told] + rng.normal(0, 0.2, told.sum()), 0, 1)
+    found = expected_belief(rows, rows[told], stated, right=right, tasks=tasks, lengths=np.full(n, 9.0))
+    assert np.sqrt(np.mean((found - truth)[~told] ** 2)) < 0.04 < truth[~told].std() / 2
+    nothing = expected_belief(rows, rows[:0], np.zeros(0), right=right, tasks=tasks, lengths=np.full(n, 9.0))
+    assert set(nothing) == {0.5}
+
+
+@pytest.mark.django_db
+def test_a_later_stage_draws_where_people_and_models_part() -> None:
+    models_on(cast.small_bank())
+    study = filled.run_study("parting", **GAP)
+    stage = study.stages.select_related("study__bank").get(index=2)
+    assert stage.manifest["priority"] == {"name": "gap", "version": "1"}
+    assert not verify_stage(stage).differences
+    stored = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)
+    # The belief lies near 60 %, and models are wrong on every second target. No model shows the other outcomes.
+    shown = stored["outcome"] == (stored["evidence"] % 2 == 0)
+    wrong = stored["target"] % 2 == 1
+    gap = stored["priority"]
+    assert 0 == gap[~shown].max() < gap[shown & ~wrong].min()
+    assert pytest.approx(gap[shown & wrong].mean(), abs=0.1) == 0.55 and gap[shown & ~wrong].mean() < 0.5
+    slots = list(Slot.objects.filter(stage=stage, role="sampled").select_related("item__pair__target"))
+    often = max(slot.inclusion_probability for slot in slots)
+    top = [slot.item.pair.target.position % 2 for slot in slots if slot.inclusion_probability == often]
+    assert len(top) > 12 and np.mean(top) > 0.6
+    assert all(slot.score is None for slot in slots)  # There is no predictor, and a gap is no chance.
+    # Weights take the draw off again: the slots stand for all candidates.
+    assert sum(1 / slot.inclusion_probability for slot in slots) == pytest.approx(400, rel=0.02)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("changes", "answered", "said"),
+    [
+        ({}, False, "instrument.options.priority: no language model has answered questions of small version 1"),
+        ({"stages": [{"sittings": 4}]}, True, "no stage draws by it: give a later stage a design"),
+        ({"stages": [{"sittings": 4}, {"sittings": 4, "design": {"kind": "proportional"}}]}, True, "proportional"),
+        (
+            {"instrument": {"kind": "belief_update", "options": {"priority": "gap", "evidence_questions": 2}}},
+            True,
+            "items with several evidence questions have no gap",
+        ),
+    ],
+)
+def test_a_gap_that_cannot_be_is_refused(changes: dict[str, Any], answered: bool, said: str) -> None:
+    bank = cast.small_bank()
+    if answered:
+        models_on(bank)
+    with pytest.raises(FileErrors) as refused:
+        cast.small_study("refused", **{**GAP, **changes})
+    assert said in str(refused.value)
+
+
+@pytest.mark.django_db
+def test_only_the_model_that_people_are_told_about_counts() -> None:
+    models_on(cast.small_bank())
+    options = {**OLDER, "models": "one", "priority": "gap", "evidence": "real", "language_model": "elm"}
+    study = cast.small_study("real", **{**GAP, "instrument": {"kind": "belief_update", "options": options}})
+    instrument = instruments.of_study(study)
+    questions = list(study.bank.questions.select_related("task").order_by("position"))
+    rows = rows_of((0, 2, 1), (1, 3, 0))
+    ModelAnswer.objects.filter(language_model__name="ash").update(correct=False)
+    found = instrument.priority.of(
+        rows=rows, questions=questions, chances=None, answers=[], rng=np.random.default_rng(0)
+    )
+    assert found.tolist() == [
+        0.5,
+        0.5,
+    ]  # Nobody answered yet, so that the belief is a half.
+    LanguageModel.objects.get(name="elm").answers.all().delete()
+    with pytest.raises(Exception, match="elm has not answered questions of small version 1"):
+        instrument.priority.of(rows=rows, questions=questions, chances=None, answers=[], rng=np.random.default_rng(0))
