@@ -8,7 +8,7 @@ import numpy as np
 from predictors import evaluation
 from predictors.hardness import COLUMNS
 from predictors.pairs import Pair as PredictorPair
-from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric, Source
+from survey.contracts.instruments import AnswerPart, AnswersRead, Baseline, Learning, Metric
 from survey.models import Assignment, Question
 
 from .hardness import columns_and_sources
@@ -62,7 +62,7 @@ class BeliefLearning(Learning):
 
     def columns_and_sources(
         self, assignments: Sequence[Assignment], names: Collection[str]
-    ) -> tuple[dict[str, np.ndarray], dict[str, Source]]:
+    ) -> tuple[dict[str, np.ndarray], dict[str, AnswersRead]]:
         learnt = [assignments[index] for index, _pair, _changed in self._learnable(assignments)]
         return columns_and_sources(learnt, names)
 

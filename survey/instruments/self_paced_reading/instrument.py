@@ -65,6 +65,8 @@ class SelfPacedReading(ListedInstrument):
         bank="reading-passages",
     )
 
+    budget_planner = "survey.instruments.self_paced_reading.reports.budget_file.ReadingBudget"
+
     @property
     def practice(self) -> Practice:
         return practice.ReadingPractice()

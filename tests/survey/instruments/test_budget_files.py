@@ -14,6 +14,7 @@ from survey.instruments.next_token.reports.budget_file import NextTokenBudget
 from survey.instruments.preference.analysis import bradley_terry
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, simulate
 from survey.instruments.preference.reports.budget_file import PreferenceBudget
+from survey.instruments.self_paced_reading.reports.budget_file import ReadingBudget
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
 from survey.instruments.token_comparison.reports.budget_file import ComparisonBudget
 from survey.services.results.budget_files import POWER, read_toml
@@ -24,12 +25,14 @@ FILES = {
     "cloze": ClozeBudgetFile,
     "next-token": NextTokenBudget,
     "token-comparison": ComparisonBudget,
+    "reading": ReadingBudget,
 }
 SMALLER = {
     "preference": (("[12, 12, 12, 12, 12]", "[12, 12]"), ("prompts = 100", "prompts = 30")),
     "cloze": (("[100, 100]", "[30, 30]"), ("responses_per_item = 20", "responses_per_item = 10")),
     "next-token": (("[80, 80]", "[20, 20]"), ("run = 12", "run = 6")),
     "token-comparison": (("[40, 40]", "[10, 10]"), ("texts = 80", "texts = 20")),
+    "reading": (("sittings = [60]", "sittings = [10, 10]"), ("words = 30 ", "words = 12 ")),
 }
 
 
@@ -45,13 +48,14 @@ def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
 
 def budget_of(path: Path, *, studies: int) -> Any:
     raw = read_toml(path)
-    return FILES[raw.pop("instrument").replace("_", "-")].read(raw, path=path, studies=studies)
+    kind = raw.pop("instrument").replace("_", "-")
+    return FILES["reading" if kind == "self-paced-reading" else kind].read(raw, path=path, studies=studies)
 
 
 def test_every_policy_of_the_examples_is_simulated() -> None:
     """Adaptive ones of preferences twice: by the design's weights, and with each answer once."""
     simulated = {name: budget_of(STUDIES / f"example-budget-{name}.toml", studies=3).simulated for name in FILES}
-    assert simulated == {"preference": 9, "cloze": 6, "next-token": 6, "token-comparison": 9}
+    assert simulated == {"preference": 9, "cloze": 6, "next-token": 6, "token-comparison": 9, "reading": 6}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -93,6 +97,11 @@ def test_a_file_of_an_instrument_without_a_planner_is_refused(tmp_path: Path, ca
         ("token-comparison", "responses_per_item = 1", "responses_per_item = 3", "must be a multiple of it"),
         ("cloze", 'priority = "uncertainty"', "", 'needs "uncertainty" or "gap"'),
         ("cloze", "sittings = [100, 100]", "sittings = [3, 100]", "fewer than 4 positions"),
+        ("reading", "passages = 12 ", "passages = 9 ", "12 passages.passages: each person reads 10 different ones"),
+        ("reading", "passages = 12 ", "passages = 61 ", "61 are more than the bank's 60"),
+        ("reading", "[60]", "[3, 4]", "fewer than 8 people in all"),
+        ("reading", "[60]", "[9000]", "at most 2,000,000 are simulated"),
+        ("reading", 'name = "all passages"', 'name = "12 passages"', "two have the same name"),
     ],
 )
 def test_wrong_values_are_refused_with_their_field(tmp_path: Path, name: str, old: str, new: str, said: str) -> None:
@@ -140,6 +149,17 @@ def test_comparisons_that_a_stage_draws_have_the_weights_of_their_chances() -> N
         comparisons.append(c.item_weight[asked].sum() - len(c))
     assert np.mean(comparisons) == pytest.approx(0, abs=1e-9)
     assert abs(np.mean(contexts)) < 4 * np.std(contexts) / np.sqrt(len(made))
+
+
+def test_more_passages_make_the_slope_of_reading_times_more_precise(tmp_path: Path) -> None:
+    path = changed(
+        "reading", tmp_path, ("words = 30 ", "words = 12 "), ("passages_differ = 2.0", "passages_differ = 9")
+    )
+    few, many = budget_of(path, studies=6).findings(jobs=1, progress=lambda: None).data["lines"]
+    assert (few["readers"], many["readers"]) == (50, 10)
+    for width in ("slope_width", "detectable", "total_width"):
+        assert few[width] > 1.3 * many[width] > 0
+    assert many["detectable"] > many["slope_width"] / 2
 
 
 @pytest.mark.slow

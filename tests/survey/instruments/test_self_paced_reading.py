@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors, FileErrors
+from survey.exceptions import FieldErrors, FileErrors, OutOfOrder
 from survey.instruments.self_paced_reading.export import WORD_COLUMNS
 from survey.instruments.self_paced_reading.forms import times_form
 from survey.instruments.self_paced_reading.model_words import read_models
@@ -197,6 +198,32 @@ def test_a_simulated_person_does_not_wait(passages: None) -> None:
     assert WordTimes.objects.get().marks == []
 
 
+def test_times_of_another_passage_and_answers_out_of_turn_are_not_taken(passages: None) -> None:
+    _study, sitting, step = at_passage()
+    first = given(step)
+    with pytest.raises(FieldErrors):  # The answer to the question, before the passage was read.
+        advance(sitting=sitting, step=step.number, data={"answer": "yes"})
+    with pytest.raises(OutOfOrder):  # The same, for a step that is not there yet.
+        advance(sitting=sitting, step=step.number + 1, data={"answer": "yes"})
+    with pytest.raises(FieldErrors, match="There are"):
+        advance(sitting=sitting, step=step.number, data={**first, "times": first["times"] + " 300"})
+    assert not Response.objects.exists()
+    advance(sitting=sitting, step=step.number, data=first)
+    sitting.refresh_from_db()
+    advance(sitting=sitting, step=step.number, data={**first, "means": "tap"})  # Sent twice.
+    with pytest.raises(FieldErrors):  # Times once more, where the question stands.
+        advance(sitting=sitting, step=sitting.step, data=first)
+    assert WordTimes.objects.get().means == "key" and not PassageAnswer.objects.exists()
+    advance(sitting=sitting, step=sitting.step, data={"answer": "yes"})
+    sitting.refresh_from_db()
+    second = current_step(sitting)
+    record_opening(sitting_key=sitting.pk, step=str(second.number), nonce=OTHER)
+    # Times of the first passage, with its window's number, for the second one: as many as it has words.
+    each = first["times"].split()[0]
+    advance(sitting=sitting, step=second.number, data={**first, "times": " ".join([each] * words_of(second))})
+    assert "not_opened" in WordTimes.objects.latest("pk").marks
+
+
 def test_the_beacon_says_that_a_screen_was_begun_and_knows_no_other_step(passages: None) -> None:
     study, sitting, step = at_passage(open_for=0)
     client = Client()
@@ -361,6 +388,11 @@ def test_a_study_goes_through_its_stage_and_its_report(passages: None, tiny_mode
 
     found = reports.make(study, "reading", {})
     assert found.data["times"] == words and found.data["models"]["bigram"]["rows"] > 30
+    researcher = Client()
+    researcher.force_login(User.objects.create_superuser("lead", password="x"))
+    sent = researcher.get("/api/v1/studies/reading/reports/reading/")
+    assert sent.status_code == 200 and sent.json()["data"]["times"] == words, sent.content
+    assert researcher.get("/api/v1/studies/reading/reports/reading/", {"model": "lme"}).status_code == 400
     call_command("reading", "reading", model=["gamm"], out=tmp_path / "out")
     assert {"models.csv", "slopes.csv", "slopes.svg", "reading.json", "reading_gamm.R", "reading_gamm.csv"} <= {
         path.name for path in (tmp_path / "out").iterdir()

@@ -60,13 +60,11 @@ def header(material: ReadingMaterial) -> list[str]:
 def script(material: ReadingMaterial) -> bytes:
     """The script. It reads the data beside it and writes `reading_gamm_results.csv`."""
     names = ", ".join(_quoted(name) for name in material.models)
-    smooth = " + ".join(f"te(length_{place}, logfreq_{place}, k = k_of(length_{place}))" for place in _back(material))
-    terms = [smooth, "s(position)"]
+    terms = [f'pair("length_{place}", "logfreq_{place}")' for place in _back(material)] + ["alone"]
     if material.fixated is not None:
-        terms.append("previous_fixated")
+        terms.append('"previous_fixated"')
     if material.has_people:
-        terms.append('s(person, bs = "re")')
-    added = " + ".join(f"surprisal_{place}" for place in _back(material))
+        terms.append("person")
     wanted = ", ".join(f'"surprisal_{place}"' for place in _back(material))
     return f"""# Delta log-likelihood of reading times by generalised additive mixed models. Run it with:
 #   Rscript {SCRIPT}
@@ -78,8 +76,8 @@ if (length(own) == 1) setwd(dirname(normalizePath(own)))
 all_rows <- read.csv("{DATA}", na.strings = "NA")
 all_rows$person <- factor(all_rows$person)
 models <- c({names})
-# A margin of a tensor product cannot have more knots than the column has values.
-k_of <- function(column) max(3, min(5, length(unique(column))))
+# How many values a column has; a smooth term cannot have more knots.
+different <- function(column) length(unique(column))
 results <- NULL
 for (number in seq_along(models)) {{
   rows <- all_rows
@@ -88,11 +86,20 @@ for (number in seq_along(models)) {{
   }}
   # The same rows in both models.
   rows <- rows[complete.cases(rows[, c({wanted}, "time")]), ]
-  without <- gam(time ~ {" + ".join(terms)},
-                 data = rows, method = "ML")
-  with_it <- gam(time ~ {" + ".join(terms)}
-                 + {added},
-                 data = rows, method = "ML")
+  # A tensor product of two columns; straight lines where the rows have too few values for it.
+  pair <- function(one, other) {{
+    most <- floor(sqrt(nrow(unique(rows[, c(one, other)]))))
+    knots <- pmin(5, c(different(rows[[one]]), different(rows[[other]])), most)
+    if (min(knots) < 3) return(paste(one, other, sep = " + "))
+    sprintf("te(%s, %s, k = c(%d, %d))", one, other, knots[1], knots[2])
+  }}
+  places <- min(10, different(rows$position))
+  alone <- if (places < 3) "position" else sprintf("s(position, k = %d)", places)
+  person <- if (different(rows$person) < 2) NULL else 's(person, bs = "re")'
+  terms <- c({", ".join(terms)})
+  added <- c({wanted})
+  without <- gam(reformulate(terms, "time"), data = rows, method = "ML")
+  with_it <- gam(reformulate(c(terms, added), "time"), data = rows, method = "ML")
   delta <- as.numeric(logLik(with_it)) - as.numeric(logLik(without))
   results <- rbind(results, data.frame(model = models[number], delta_log_likelihood = delta, rows = nrow(rows),
                                        ms_a_nat = unname(coef(with_it)["surprisal_0"])))

@@ -1,0 +1,26 @@
+"""What one simulated study of reading times finds, for budgets. Numpy alone: other processes run it."""
+
+from __future__ import annotations
+
+import math
+
+from survey.services.base.seeds import generator
+from survey.services.results.expectations.errors import Bounded
+
+from .simulation import ReadingPlan, ReadingWorld, study
+
+FIGURES = ("mean time", "slope of this word", "slope of all together")
+
+
+def one_study(name: str, world: ReadingWorld, plan: ReadingPlan, seed: int, number: int) -> list[float]:
+    """For each of FIGURES its value, half the width of its interval and its standard error, one after the other; NaN
+    where there is none."""
+    found = study(world, plan, rng=generator(seed, "reading budget", name, number))
+    return [part for figure in FIGURES for part in _parts(found[figure])]
+
+
+def _parts(figure: Bounded) -> tuple[float, float, float]:
+    if figure.low is None or figure.high is None:
+        return figure.value, math.nan, math.nan
+    error = math.nan if figure.error is None else figure.error
+    return figure.value, (figure.high - figure.low) / 2, error

@@ -1,0 +1,199 @@
+"""What `hunch plan_budget` does with the file of a study of reading times."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from survey.contracts.budgets import BudgetPlanner
+from survey.contracts.reports import Findings, Layout, Table
+from survey.contracts.tables import Column
+from survey.instruments.self_paced_reading.analysis.outlook import FIGURES, one_study
+from survey.instruments.self_paced_reading.analysis.simulation import ReadingPlan, ReadingWorld
+from survey.services.results.budget_files import Costs, Prices, checked, cost_lines, costs_of, each_study
+from survey.study_file import SEED_LIMIT, Strict
+
+MOST_TIMES = 2_000_000  # of one simulated study
+EIGHTY = 0.841621  # this many standard errors beyond the interval's half, 80 % of the studies find it
+COLUMNS = (
+    Column("policy", "text", "How many passages are read, by its name."),
+    Column("passages", "number", "Passages that are read.", whole=True),
+    Column("people", "number", "People who finish.", whole=True),
+    Column("readers", "number", "People who read a passage, on average."),
+    Column("mean_width", "number", "Width of the 95 % interval of the mean time, in milliseconds."),
+    Column("slope", "number", "Milliseconds a nat of this word's surprisal, on average."),
+    Column("slope_width", "number", "Width of its 95 % interval."),
+    Column("detectable", "number", "Smallest slope of this word found with 80 % power, in milliseconds a nat."),
+    Column("total_width", "number", "Width of the interval of the slope of this word and the two before it together."),
+    Column("detectable_total", "number", "Smallest slope of all three together found with 80 % power."),
+    Column("studies", "number", "Simulated studies.", whole=True),
+)
+HEADER = ("policy", "passages", "readers each", "mean time, width", "slope", "width", "found with 80 %")
+SHOWN = ("passages", "readers", "mean_width", "slope", "slope_width", "detectable")
+
+
+class PassageShape(Strict):
+    passages: int = Field(ge=4, le=10_000)
+    words: int = Field(default=30, ge=8, le=1000)
+
+
+class ReadingTruth(Strict):
+    slope: float = Field(default=12.0, ge=0, le=200)
+    people_differ: float = Field(default=5.0, ge=0, le=100)
+    passages_differ: float = Field(default=2.0, ge=0, le=100)
+    noise: float = Field(default=90.0, gt=0, le=2000)
+
+
+class ReadersShape(Strict):
+    sittings: list[int] = Field(min_length=1, max_length=50)
+    items: int = Field(default=10, ge=1, le=200)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    guessers: float = Field(default=0.06, ge=0, le=0.5)
+    minutes: float = Field(default=10, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def has_people(self) -> "ReadersShape":
+        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
+            raise ValueError("sittings: each stage needs from 2 to 100,000")
+        if sum(self.sittings) < 8:
+            raise ValueError("sittings: fewer than 8 people in all give no interval: add some")
+        return self
+
+
+class PassagePolicy(Strict):
+    """So many of the bank's passages are read."""
+
+    name: str = Field(min_length=1, max_length=60)
+    passages: int = Field(ge=4, le=10_000)
+
+
+class ReadingBudgetConfig(Strict):
+    title: str = Field(min_length=1, max_length=200)
+    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
+    studies: int = Field(default=100, ge=2, le=10_000)
+    bank: PassageShape
+    truth: ReadingTruth = ReadingTruth()
+    study: ReadersShape
+    money: Prices = Prices()
+    policies: list[PassagePolicy] = Field(min_length=1, max_length=12)
+
+    @model_validator(mode="after")
+    def fits_the_bank(self) -> "ReadingBudgetConfig":
+        if len({one.name for one in self.policies}) != len(self.policies):
+            raise ValueError("policies: two have the same name: make them differ")
+        for one in self.policies:
+            if one.passages > self.bank.passages:
+                raise ValueError(
+                    f"policies.{one.name}.passages: {one.passages:,} are more than the bank's {self.bank.passages:,}"
+                )
+            if one.passages < self.study.items:
+                raise ValueError(
+                    f"policies.{one.name}.passages: each person reads {self.study.items} different ones (study.items), "
+                    f"and there are {one.passages}: raise it, or lower study.items"
+                )
+        if (times := self.people * self.study.items * self.bank.words) > MOST_TIMES:
+            raise ValueError(
+                f"study.sittings: {times:,} times a study; at most {MOST_TIMES:,} are simulated: give fewer people"
+            )
+        return self
+
+    @property
+    def people(self) -> int:
+        return sum(self.study.sittings)
+
+    @property
+    def world(self) -> ReadingWorld:
+        truth = self.truth
+        return ReadingWorld(
+            slopes=(truth.slope, truth.slope / 2, 0.0),
+            person_slope_sd=truth.people_differ,
+            passage_slope_sd=truth.passages_differ,
+            noise_sd=truth.noise,
+            guessers=self.study.guessers,
+        )
+
+
+@dataclass(frozen=True)
+class ReadingBudget(BudgetPlanner):
+    """A file such as `studies/example-budget-reading.toml`."""
+
+    path: Path
+    config: ReadingBudgetConfig
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "ReadingBudget":
+        config = checked(ReadingBudgetConfig, raw, path)
+        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+
+    @property
+    def simulated(self) -> int:
+        return self.config.studies * len(self.config.policies)
+
+    @property
+    def costs(self) -> Costs:
+        """`sittings` finish; what who leaves has left is dealt to somebody else."""
+        study = self.config.study
+        begin = round(self.config.people / (1 - study.dropout))
+        return costs_of(self.config.money, people=begin, complete=self.config.people, minutes=study.minutes)
+
+    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+        config = self.config
+        rows = [self._row(policy, jobs=jobs, progress=progress) for policy in config.policies]
+        names = [column.name for column in COLUMNS]
+        lines = [dict(zip(names, row, strict=True)) for row in rows]
+        layout = Layout(
+            list(HEADER),
+            [[line["policy"], f"{line['passages']:,}", *(_one(line[name]) for name in SHOWN[1:])] for line in lines],
+        )
+        return Findings(
+            title=config.title,
+            lines=[
+                f"{config.title}: {config.studies:,} simulated studies of each policy; {config.people:,} people read "
+                f"{config.study.items} passages of {config.bank.words} words each.",
+                *cost_lines(self.costs),
+            ],
+            tables=[
+                Table(
+                    "reading_budget",
+                    "What the study would find",
+                    COLUMNS,
+                    rows,
+                    layouts=[layout],
+                    note="Milliseconds, and milliseconds a nat of surprisal. Widths are those of 95 % intervals.",
+                )
+            ],
+            notes=[
+                "Simulated people, passages and surprisals stand in for yours: compare the policies with each other."
+            ],
+            data={"lines": lines},
+        )
+
+    def _row(self, policy: PassagePolicy, *, jobs: int, progress: Callable[[], None]) -> list[Any]:
+        config = self.config
+        plan = ReadingPlan(config.people, policy.passages, config.study.items, config.bank.words)
+        work = partial(one_study, policy.name, config.world, plan, config.seed)
+        found = np.array(each_study(work, config.studies, jobs=jobs, progress=progress)).reshape(-1, len(FIGURES), 3)
+        whole = np.isfinite(found).all(axis=2)
+        value, half, error = (
+            np.array(
+                [
+                    found[whole[:, place], place, part].mean() if whole[:, place].any() else math.nan
+                    for place in range(3)
+                ]
+            )
+            for part in range(3)
+        )
+        detectable = half + EIGHTY * error
+        readers = config.people * config.study.items / policy.passages
+        figures = (2 * half[0], value[1], 2 * half[1], detectable[1], 2 * half[2], detectable[2])
+        known = [float(one) if math.isfinite(one) else None for one in figures]
+        return [policy.name, policy.passages, config.people, readers, *known, config.studies]
+
+
+def _one(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
