@@ -6,8 +6,9 @@ Simulated people put evidence together in a known way (`survey.instruments.belie
 What a study aims at is worked out on 4,000 items with 40 answers each: the figure that it would print with very many
 items and people, rounding and clipping included. Seeds follow from the case. A row fails where the share of intervals
 that hold the truth lies outside 93 to 97 %, or a bias exceeds a fifth of the intervals' width. For people who follow
-Bayes' rule, `excludes 1` of the slope is the size of the test; for others it is its power. The last line of a case says
-how often each way was said to fit best.
+Bayes' rule, `excludes 1` of the slope is the size of a test against 1, and `excludes Bayes` that of the report's test,
+against the slope that Bayesian people would have with these beliefs: 3 to 7 % is wanted. For others both are power.
+The last line of a case says how often each way was said to fit best.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from functools import partial
 
 import numpy as np
 
+from survey.instruments.belief_update.analysis.bayes_person import bayes_slope
 from survey.instruments.belief_update.analysis.composing import NAMES
 from survey.instruments.belief_update.analysis.composition import (
     StepAnswers,
@@ -57,8 +59,9 @@ def figures(answers: StepAnswers) -> dict[str, StepFigure]:
     return {"slope": found.slope, **weights, "last less first": found.recency, "order effect": order_effect(answers)}
 
 
-def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float, float]], float, str]:
-    """Of one study the figures with their ends, the slope without parting the people, and the way that fits best."""
+def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float, float]], float, str, bool]:
+    """Of one study the figures with their ends, the slope without parting the people, the way that fits best, and
+    whether the interval excludes the slope of Bayesian people."""
     rng = generator(SEED, name, number)
     answers = study(plan, rng=rng)
     logits, in_points = compose(answers), compose(answers, in_points=True)
@@ -66,7 +69,8 @@ def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float
         raise ValueError("the plan is too small")
     best = best_of(fits(logits, in_points), scale_of_adding(answers, rng=rng))
     values = [(each.value or 0.0, each.low or 0.0, each.high or 0.0) for each in figures(answers).values()]
-    return values, logits.naive or 0.0, best
+    aim = bayes_slope(answers, rng=rng)
+    return values, logits.naive or 0.0, best, aim is not None and not logits.slope.holds(aim)
 
 
 def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
@@ -77,7 +81,7 @@ def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
         truth = figures(study(replace(plan, **LARGE), rng=generator(SEED, name, "truth")))
         with ProcessPoolExecutor(jobs) as pool:
             made = list(pool.map(partial(one, plan, name), range(studies), chunksize=20))
-        values = np.array([found for found, _naive, _best in made])
+        values = np.array([found for found, *_others in made])
         for place, (figure, target) in enumerate(truth.items()):
             value, low, high = values[:, place].T
             aim = target.value or 0.0
@@ -88,9 +92,13 @@ def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
             beside = f"{float(((low > 1) | (high < 1)).mean()):10.3f}" if figure == "slope" else " " * 10
             mark = "  <- outside" if wrong else ""
             print(f"{name:28} {figure:18} {aim:7.3f} {bias:+8.4f} {cover:6.3f} {width:7.3f} {beside}{mark}")
-        naive = np.mean([found for _values, found, _best in made])
-        told = Counter(best for _values, _naive, best in made)
+        excludes = float(np.mean([found for *_others, found in made]))
+        if plan.kind == "bayes":
+            failed |= not 0.03 <= round(excludes, 2) <= 0.07
+        naive = np.mean([found for _values, found, *_others in made])
+        told = Counter(best for _values, _naive, best, _excludes in made)
         shares = ", ".join(f"{way} {count / studies:.3f}" for way, count in told.most_common())
+        print(f"{name:28} excludes Bayes: {excludes:.3f}")
         print(f"{name:28} best: {shares}; slope without parting the people {naive:.3f}", flush=True)
     return failed
 

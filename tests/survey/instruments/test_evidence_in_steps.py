@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.db import IntegrityError, transaction
 from django.test import Client
 
 from survey.contracts import instruments
-from survey.exceptions import FileErrors, StateRefused
+from survey.exceptions import FileErrors, HunchError, OutOfOrder, StateRefused
 from survey.instruments.belief_update.analysis import composing, expected
+from survey.instruments.belief_update.analysis.bayes_person import bayes_slope
 from survey.instruments.belief_update.analysis.composition import (
     best_of,
     compose,
@@ -22,7 +24,7 @@ from survey.instruments.belief_update.analysis.step_simulation import StepPlan, 
 from survey.instruments.belief_update.labels import beliefs_of
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.belief_update.variants import evidence_order
-from survey.models import Assignment, Question, Response, Study
+from survey.models import ApiToken, Assignment, Question, Response, Study
 from survey.services.answers.counting import study_answers
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
@@ -36,6 +38,7 @@ from tests.frontend.pages import go_to, send
 
 TWO = {"kind": "belief_update", "options": {"evidence_questions": 2}}
 THREE = {"kind": "belief_update", "options": {"evidence_questions": 3, "answer_mode": "blank"}}
+STEP_API = "/api/v1/sitting/"
 NO_ROLES = {"holdout": 0, "controls": 0}
 
 
@@ -79,6 +82,20 @@ def test_noise_makes_the_slope_too_small_only_where_people_are_not_parted() -> N
     assert naive < 0.93
     assert abs(parted - 1) < 0.06
     assert abs(split - 1) < 0.15
+
+
+def test_the_slope_of_bayesian_people_falls_below_1_only_where_beliefs_reach_the_ends() -> None:
+    middle = study(StepPlan(steps=3, people=200, spread=0.1, prior_sd=0.1), rng=np.random.default_rng(4))
+    wide = study(StepPlan(steps=3, people=200, spread=1.6), rng=np.random.default_rng(4))
+    found = [bayes_slope(one, rng=np.random.default_rng(1)) for one in (middle, wide)]
+    seen = compose(wide)
+    assert found[0] == pytest.approx(1, abs=0.01)
+    assert seen is not None and seen.slope.value is not None and found[1] is not None
+    assert not seen.slope.holds(1) and seen.slope.holds(found[1])
+    assert found[1] < 0.95
+    # What else people do does not move it far: it says what Bayesian people would do.
+    averaging = study(StepPlan(kind="averaging", people=160), rng=np.random.default_rng(4))
+    assert bayes_slope(averaging, rng=np.random.default_rng(1)) == pytest.approx(1, abs=0.03)
 
 
 def test_three_steps_have_three_weights_and_too_few_people_have_none() -> None:
@@ -255,6 +272,57 @@ def test_a_control_without_evidence_asks_twice_and_stores_no_step() -> None:
     assert beliefs_of(plain).steps == ()
 
 
+# Attacks
+
+
+@pytest.mark.django_db
+def test_later_evidence_is_in_nothing_that_is_sent_before_the_step_that_shows_it(client: Client) -> None:
+    cast.bank(texts=tuple(f"plain{number}words" for number in range(40)))
+    made = cast.open_study(instrument=THREE, roles=NO_ROLES, stages=[{"sittings": 4}])
+    page = go_to(client, "item", screen="prior", slug=made.slug)
+    answer = Assignment.objects.select_related("sitting").get(position=1)
+    person = Client(headers={"X-Sitting-Token": answer.sitting.token})
+    pair = answer.slot.item.pair
+    order = evidence_order(
+        instruments.of_study(made).options,
+        answer.sitting.public_id.hex,
+        answer.slot.item.key,
+        seed=answer.slot.stage.seed,
+    )
+    texts = [pair.steps[place - 1].question.text for place in order]
+    for known, screen in enumerate(("prior", "step_1", "step_2", "posterior")):
+        assert page.form["data-screen"] == screen
+        sent = [client.get(f"/s/{made.slug}/sitting").content.decode(), person.get(STEP_API).content.decode()]
+        for body in sent:
+            assert [text in body for text in texts] == [place < known for place in range(3)]
+            assert pair.item.key not in body
+        page = send(client, page, made.slug)
+
+
+@pytest.mark.django_db
+def test_a_step_out_of_order_or_of_another_item_is_not_stored() -> None:
+    made = cast.open_study(instrument=THREE, roles=NO_ROLES, stages=[{"sittings": 4}])
+    sitting = cast.begin(made)
+    cast.walk(sitting, until="item")
+    step = current_step(sitting)
+    # A later screen's name, with this step's number.
+    for screen in ("step_1", "step_2", "posterior", "step_9"):
+        with pytest.raises(HunchError):
+            advance(sitting=sitting, step=step.number, data={**cast.answers_for(step), "screen": screen})
+    # The number of a step that is still to come, of this item and of the next.
+    for number in (step.number + 1, step.number + 4, step.number + 40):
+        with pytest.raises(OutOfOrder):
+            advance(sitting=sitting, step=number, data=cast.answers_for(step))
+    assert not Belief.objects.exists()
+    cast.walk(sitting, until="item", screen="step_2")
+    first = Belief.objects.count()
+    assert first == 2
+    later = current_step(sitting)
+    # From a tab that still shows the item's first screen.
+    again = advance(sitting=sitting, step=step.number, data=cast.answers_for(step, value="1"))
+    assert (again.number, Belief.objects.count()) == (later.number, first)
+
+
 # The database
 
 
@@ -351,8 +419,19 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     assert found.data["answers"] <= 72
     assert found.data["steps"] == 2
     assert any("times the sum of the single changes" in line for line in found.lines)
+    sent = researcher().get(f"/api/v1/studies/{made.slug}/reports/composition/")
+    assert sent.status_code == 200
+    assert {"slope_of_bayes", "slope_as_bayes", "figures", "ways"} <= {*sent.json()["data"]}
+    assert researcher().get(f"/api/v1/studies/{made.slug}/reports/arms/").status_code in (404, 409)
     assert {entry.name for entry in instruments.of_study(made).reports()} == {"composition", "reasons"}
     assert estimate(made)
+
+
+def researcher() -> Client:
+    user, _is_new = User.objects.get_or_create(username="reader")
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    cast.join_all(user)
+    return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
 
 
 @pytest.mark.django_db

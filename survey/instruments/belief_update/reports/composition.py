@@ -13,6 +13,7 @@ from survey.services.answers.counting import AT_ONCE, counting
 from survey.services.base.seeds import generator
 from survey.services.results.weights import answer_weights
 
+from ..analysis.bayes_person import bayes_slope
 from ..analysis.composition import (
     CLIPS,
     FEWEST_ITEMS,
@@ -34,7 +35,8 @@ from ..labels import beliefs_of
 @dataclass(frozen=True, eq=False)
 class ComposedStudy:
     """`by_clip`: under each clip, the first one the main one. `halves`: of one split, both ways. `ends`: the shares of
-    0 and 100. `order`: the effect in log-odds and in points."""
+    0 and 100. `order`: the effect in log-odds and in points. `bayes`: the slope of people who follow Bayes' rule, with
+    beliefs like these."""
 
     answers: StepAnswers
     by_clip: Sequence[Composition]
@@ -45,11 +47,17 @@ class ComposedStudy:
     shape: StepFigure
     fits: Sequence[WayFit]
     best: str
+    bayes: float | None
     left_out: int
 
     @property
     def main(self) -> Composition:
         return self.by_clip[0]
+
+    @property
+    def as_bayes(self) -> bool:
+        """Whether the slope's interval holds that of people who follow Bayes' rule."""
+        return self.main.slope.holds(1.0 if self.bayes is None else self.bayes)
 
 
 def composed(study: Study, condition: Sequence[str] = ()) -> ComposedStudy:
@@ -80,6 +88,7 @@ def composed(study: Study, condition: Sequence[str] = ()) -> ComposedStudy:
         shape=shape,
         fits=every,
         best=best_of(every, shape),
+        bayes=bayes_slope(answers, rng=generator(study.seed, "composition", "bayes")),
         left_out=len(answers.weight) - by_clip[0].items,
     )
 

@@ -43,6 +43,10 @@ METHOD = (
     "sequence is set against the single changes of other people, and these against those of others again. Intervals "
     "take respondents and items as clusters."
 )
+ENDS = (
+    "The scale ends at 0 and 100, and numbers are rounded: the slope of people who follow Bayes’ rule is therefore not "
+    "quite 1. It is worked out from the beliefs and single changes of this study, and the slope is held against it."
+)
 
 
 class CompositionReport(Report):
@@ -85,12 +89,13 @@ def _lines(found: ComposedStudy) -> list[str]:
     main, answers = found.main, found.answers
     none, all_ = found.ends
     says = next(way.says for way in WAYS if way.name == found.best)
-    additive = "holds 1, as for people who follow Bayes’ rule" if main.slope.holds(1) else "does not hold 1"
+    aim = 1.0 if found.bayes is None else found.bayes
+    verdict = "holds" if found.as_bayes else "does not hold"
     return [
         f"{main.answers:,} answers of {main.people:,} people to {main.items:,} items with {answers.steps} evidence "
         "questions.",
-        f"The whole change is {_with_interval(main.slope)} times the sum of the single changes, in log-odds; the "
-        f"interval {additive}.",
+        f"The whole change is {_with_interval(main.slope)} times the sum of the single changes, in log-odds. People "
+        f"who follow Bayes’ rule, with beliefs like these, would have {aim:.3f}; the interval {verdict} that.",
         f"What fits best: {TITLES[found.best]} ({says}).",
         f"{_percent(none)} of all stated beliefs are 0, and {_percent(all_)} are 100.",
     ]
@@ -119,6 +124,7 @@ def _rows(found: ComposedStudy) -> list[tuple[float | None, str, str, StepFigure
     points = found.in_points
     return [
         *rows,
+        (clip, "slope of people who follow Bayes’ rule, with these beliefs", "log-odds", StepFigure(found.bayes)),
         (clip, "slope, single changes of the first half of the people", "log-odds", StepFigure(first)),
         (clip, "slope, single changes of the second half", "log-odds", StepFigure(second)),
         (clip, "slope without parting the people", "log-odds", StepFigure(found.main.naive)),
@@ -217,7 +223,7 @@ def _draw(found: ComposedStudy, path: Path) -> None:
 
 
 def _notes(found: ComposedStudy) -> list[str]:
-    notes = [METHOD]
+    notes = [METHOD, ENDS]
     if found.left_out:
         notes.append(
             f"{found.left_out:,} items are left out: not every evidence question came first for two people or more."
@@ -239,6 +245,8 @@ def _data(found: ComposedStudy) -> Mapping[str, Any]:
         "items_left_out": found.left_out,
         "steps": found.answers.steps,
         "best": found.best,
+        "slope_of_bayes": found.bayes,
+        "slope_as_bayes": found.as_bayes,
         "share_of_0": found.ends[0],
         "share_of_100": found.ends[1],
         "figures": [
