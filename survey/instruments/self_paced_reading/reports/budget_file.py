@@ -37,7 +37,7 @@ HEADER = ("policy", "passages", "readers each", "mean time, width", "slope", "wi
 SHOWN = ("passages", "readers", "mean_width", "slope", "slope_width", "detectable")
 
 
-class PassageShape(Strict):
+class ReadingPassages(Strict):
     passages: int = Field(ge=4, le=10_000)
     words: int = Field(default=30, ge=8, le=1000)
 
@@ -76,7 +76,7 @@ class ReadingBudgetConfig(Strict):
     title: str = Field(min_length=1, max_length=200)
     seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
     studies: int = Field(default=100, ge=2, le=10_000)
-    bank: PassageShape
+    bank: ReadingPassages
     truth: ReadingTruth = ReadingTruth()
     study: ReadersShape
     money: Prices = Prices()
