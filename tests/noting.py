@@ -128,7 +128,7 @@ def note(options: list[str], database: str = "") -> tuple[int, Costs]:
             "OMP_NUM_THREADS": "1",
             **({"HUNCH_TEST_POSTGRESQL": database} if database else {}),
         }
-        command = [sys.executable, "-m", "pytest", "--note-costs", folder, "-q", "-n", "2", "--dist", "worksteal"]
+        command = [sys.executable, "-m", "pytest", f"--note-costs={folder}", "-q", "-n", "2", "--dist", "worksteal"]
         status = subprocess.call([*command, *options, *sys.argv[1:]], env=environment)
         return status, read_costs(Path(folder))
 

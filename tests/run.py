@@ -164,7 +164,7 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
             options.append("--database-only")
         if chosen.note is not None:
             (noted := chosen.note.resolve() / name.lower()).mkdir(parents=True, exist_ok=True)
-            options += ["--note-costs", str(noted)]
+            options.append(f"--note-costs={noted}")
         if chosen.shuffle is not None:
             options += ["-p", "randomly", f"--randomly-seed={chosen.shuffle}"]
         if several:
