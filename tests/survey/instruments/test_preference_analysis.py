@@ -352,3 +352,21 @@ def test_problems_of_both_files_are_named_with_their_lines(tmp_path: Path, capsy
 )
 def test_arguments_that_do_not_fit_are_refused(arguments: list[str], said: str, capsys: Any) -> None:
     assert said in refused(capsys, *arguments)
+
+
+def test_a_log_score_of_fitted_chances_has_no_interval_where_items_weigh_unequally() -> None:
+    """What the fit adds is not known there, and an interval without it holds too seldom."""
+    plans = [StagePlan(Uniform(), people=10, items=6)]
+    people = simulate(PreferenceWorld(theta=spaced(2, 1.0), gamma=0.0, prompts=90), plans, rng=np.random.default_rng(1))
+    plain = replace(people, probability=np.full(people.n, 0.5))
+    weighed = replace(people, probability=np.where(people.prompt % 2 == 0, 0.3, 0.9))
+    stated = replace(plain, chance=np.full(people.n, 0.6))
+
+    def score(asked: Judgements, judge: Judgements) -> Any:
+        compared = judging.compare(asked, judge)
+        assert compared is not None
+        return judging.figures(compared, judge).log_score
+
+    assert score(plain, plain).low is not None and score(weighed, stated).low is not None
+    withheld = score(weighed, plain)
+    assert withheld.value is not None and withheld.low is None and withheld.high is None

@@ -331,6 +331,12 @@ def _notes(found: Analysis) -> Iterator[str]:
     for table in found.judges:
         if not table.by_category:
             yield f"{table.judge}: too few items that people judged as well, so nothing is compared."
+        scores = [figures.log_score for figures in table.by_category.values()]
+        if any(score.low is None and math.isfinite(score.value or math.nan) for score in scores):
+            yield (
+                f"{table.judge} states no chances, and items weigh unequally: its log score has no interval, since "
+                "nobody knows what the chances fitted to people's answers add to it."
+            )
     if found.judges:
         yield (
             "Pearson's r depends on which model of a pair is called A; the uncentred correlation does not. "
