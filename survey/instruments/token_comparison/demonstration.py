@@ -5,7 +5,7 @@ import numpy as np
 from predictors.readings.tokenizing import PairTokenizer
 from survey.contracts import instruments
 from survey.contracts.instruments import DemonstrationVerdict
-from survey.models import Bank, NgramModel, Study
+from survey.models import Bank, NgramModel, Study, TokenizerRecord
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams, passages, text_files
 from survey.services.banks.importing import load_starter_bank
@@ -16,6 +16,7 @@ from .people import log_held
 from .study_table import StudyTable
 
 BANK = passages.STARTER_PASSAGES
+TOKENIZER = "starter-questions"
 # The generator, and models whose loss is checked: order and smoothing of each.
 MODELS = (("tokens-trigram", 3), ("tokens-bigram", 2), ("tokens-unigram", 1))
 NEAR = 0.15  # nats beside the noise within contexts
@@ -26,10 +27,12 @@ def load_bank() -> Bank:
     bank = passages.load_starter_passages()
     if not all(NgramModel.objects.filter(name=name).exists() for name, _order in MODELS):
         other = text_files.texts_of_bank(load_starter_bank())
-        passages.load_starter_tokenizer(other)
-        cut_by = passages.open_tokenizer(passages.STARTER_TOKENIZER)
+        # Of their own texts alone: the generator must have seen every token, or it would give some no chance.
+        if not TokenizerRecord.objects.filter(source=f"pairs:{TOKENIZER}").exists():
+            passages.train_tokenizer(other, name=TOKENIZER, size=passages.STARTER_SIZE)
+        cut_by = passages.open_tokenizer(f"pairs:{TOKENIZER}")
         if not isinstance(cut_by, PairTokenizer):
-            raise TypeError(f"{passages.STARTER_TOKENIZER} is a byte-pair tokenizer")
+            raise TypeError(f"pairs:{TOKENIZER} is a byte-pair tokenizer")
         for name, order in MODELS:
             if not NgramModel.objects.filter(name=name).exists():
                 ngrams.train(other, name=name, order=order, unit="token", smoothing="kneser_ney", cut_by=cut_by)

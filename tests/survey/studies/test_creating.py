@@ -162,7 +162,7 @@ def test_what_it_creates_can_be_planned_and_opened(bank) -> None:
             "threshold = 5",
             "treshold = 5",
             "treshold",
-            'instrument.options.treshold: unknown option; did you mean "threshold"? belief_update has: answer_mode',
+            'instrument.options.treshold: unknown option; did you mean "threshold"? belief_update has: aid, ',
         ),
         (
             "threshold = 5",
