@@ -6,7 +6,6 @@ these did not know.
 
 import gzip
 import json
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
+from survey.backups.schema import ChainLoader
 from survey.models import PanelIdentity, Stage, Study
 from tests import databases
 from tests.golden import store
@@ -31,24 +31,16 @@ INSTRUMENTS = [("belief_update", "0003_answer_modes"), ("own_answers", "0001_ini
 
 @pytest.fixture
 def empty_database(tmp_path: Path) -> Iterator[None]:
-    first, name = connection.settings_dict["NAME"], str(tmp_path / "old.sqlite3")
-    if connection.vendor == "postgresql":
-        name = f"old_{uuid.uuid4().hex[:12]}"
-        with connection.creation._nodb_cursor() as cursor:
-            cursor.execute(f'CREATE DATABASE "{name}"')
-    databases.lead_to(name)
-    yield
-    databases.lead_to(first)
-    if connection.vendor == "postgresql":
-        with connection.creation._nodb_cursor() as cursor:
-            cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with databases.without_tables(tmp_path):
+        yield
 
 
 def migrate(*nodes: tuple[str, str]) -> Any:
     """To these schemas, and the models of that time."""
     executor = MigrationExecutor(connection)
+    executor.loader = ChainLoader(connection)
     executor.migrate(list(nodes))
-    return MigrationExecutor(connection).loader.project_state(list(nodes)).apps
+    return ChainLoader(connection).project_state(list(nodes)).apps
 
 
 def load(apps: Any) -> None:
