@@ -122,7 +122,7 @@ class HunchAdminSite(AdminSite):
         super().__init__(name)
 
     @property
-    def _registry(self) -> dict[type[Model], Any]:  # type: ignore[override]
+    def _registry(self) -> dict[type[Model], Any]:
         """The pages by model. They are loaded when this is first read: that takes a quarter of a second."""
         with self._loading:
             if not self._are_pages_loaded:

@@ -37,8 +37,8 @@ class SurveyConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin, whose pages are loaded when somebody first asks the site for them: a web process at its start, and
-    most commands and workers never."""
+    """Django's admin. Its pages are loaded when somebody first asks the site for them: in a web process at its start,
+    in most commands never."""
 
     default_site = "survey.admin_site.HunchAdminSite"
 
