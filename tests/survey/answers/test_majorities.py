@@ -20,6 +20,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.verifying import verify_stage
 from tests import cast
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +42,7 @@ def change(answer: Assignment, *, changes: bool) -> None:
     Belief.objects.filter(response__assignment=answer, kind="posterior").update(value=70 if changes else 50)
 
 
+@kept
 def answered_test_stage(**of_test: Any) -> Stage:
     """The second stage, a test stage, open and full of answers of which `CHANGES` change."""
     first = cast.closed_stage(**study_with(**of_test))
@@ -55,6 +57,7 @@ def answered_test_stage(**of_test: Any) -> Stage:
     return second
 
 
+@kept
 def frozen_test_stage(**of_test: Any) -> Stage:
     stage = answered_test_stage(**of_test)
     jobs.run_inline(lifecycle.close_stage(stage))

@@ -45,6 +45,7 @@ from survey.services.stages import jobs, lifecycle, training
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.runs import runs_in_force
 from tests import cast
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +74,11 @@ def second_stage(stage: Stage) -> Stage:
     cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     return second
+
+
+@kept
+def judged_stage() -> Stage:
+    return second_stage(cast.closed_stage(**TWO))
 
 
 def metrics_of(stage: Stage, name: str) -> dict[str, Any]:
@@ -294,7 +300,7 @@ def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray 
 
 
 def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_beside() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     answers = frozen_answers(second)
     weights = np.asarray([1 / (a.slot.inclusion_probability or 0) / (a.slot.pool_probability or 0) for a in answers])
     assert len(set(weights.round(6).tolist())) == 2  # top and rest
@@ -325,7 +331,7 @@ def test_the_predictor_that_planned_is_judged_by_what_it_said_before_the_answers
 
 
 def test_the_others_are_compared_with_the_main_one_on_the_same_answers() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     main, other = metrics_of(second, "same_task"), metrics_of(second, "previous_correct")
     assert main["difference"] == {}
     for weighting in ("weighted", "naive"):
@@ -337,7 +343,7 @@ def test_the_others_are_compared_with_the_main_one_on_the_same_answers() -> None
 
 
 def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     first = metrics_of(second, "same_task")
     step = second.job_steps.get(kind="evaluate")
     JobStep.objects.filter(pk=step.pk).update(state="queued")
@@ -425,7 +431,7 @@ def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
 
 
 def test_the_progress_of_every_step_ends_at_its_total() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     step = second.job_steps.get(kind="evaluate")
     runs, answers = step.result["predictors"], step.result["answers"]
     assert step.progress_total == len(runs) * sum(answers.values()) > 0
@@ -465,7 +471,7 @@ def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPa
 
 def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> None:
     migration = import_module("survey.migrations.0003_leaderboard")
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     PredictorRun.objects.filter(role="baseline").update(stage=second)
     JobStep.objects.update(predictor_run=None)
     old = {"n": 12, "auc": {"overall": 0.6}}
