@@ -1,6 +1,7 @@
 """The admin as a whole: the way in (the first account, logging in with a second step, one's own password), what the
 pages are called in the navigation, and the pages that lead to them."""
 
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -17,6 +18,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
@@ -150,6 +152,10 @@ class HunchAdminSite(AdminSite):
         ]
 
     # Home and navigation
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> Any:
+        """Made where a page lists its tables. Django asks for it on every page, for a sidebar that we do not show."""
+        return SimpleLazyObject(partial(super().get_app_list, request, app_label))
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         return {**super().each_context(request), "desk": self._desk(request)}
