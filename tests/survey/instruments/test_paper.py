@@ -305,6 +305,15 @@ def written(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
     return path
 
 
+def table_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def width(row: dict[str, str]) -> float:
+    return float(row["high"]) - float(row["low"])
+
+
 def labels_of(n: int, start: int) -> list[list[Any]]:
     rng = np.random.default_rng(start)
     rows = []
@@ -349,12 +358,77 @@ def test_a_sample_alone_gives_figure_2(tmp_path: Path) -> None:
     assert "no training and test rows are given" in (tmp_path / "out/index.html").read_text()
 
 
-def test_predictors_that_cannot_be_measured_leave_the_others(label_files: tuple[Any, ...], tmp_path: Path) -> None:
+def test_from_files_a_test_set_in_which_all_agree_keeps_what_needs_one_label(
+    label_files: tuple[Any, ...], tmp_path: Path
+) -> None:
     of_class = [[*row[:5], 1] for row in labels_of(20, 2000)]
     test = written(tmp_path / "one_class.csv", LABELS, of_class)
     run(*label_files[:3], test, "--predictors", "same_task", "--out", tmp_path / "out")
     page = (tmp_path / "out/index.html").read_text()
-    assert page.count("belief_change: all 20 rows with weight are 1") == 4
+    assert page.count("Not here: no group has five rows and both labels.") == 2
+    for row in table_of(tmp_path / "out/table1.csv"):
+        assert (row["metric"] == "nll") == (row["value"] != "")
+    assert {row["value"] for row in table_of(tmp_path / "out/figure3_right.csv")} == {"1.0"}
+
+
+def test_rows_that_repeat_a_pair_are_said_and_make_no_interval_narrower(
+    label_files: tuple[Any, ...], tmp_path: Path
+) -> None:
+    rows = labels_of(120, 1000)
+    run(*label_files, "--out", tmp_path / "once")
+    twice = written(tmp_path / "twice.csv", LABELS, [*rows, *rows])
+    run(*label_files[:3], twice, *label_files[4:], "--out", tmp_path / "twice")
+    for name in ("table3", "figure3_right"):
+        first, second = (table_of(tmp_path / folder / f"{name}.csv") for folder in ("once", "twice"))
+        for one, other in zip(first, second, strict=True):
+            assert int(other["n"]) == 2 * int(one["n"])
+            assert width(other) > 0.85 * width(one)
+    note = "120 test rows repeat the pair and outcome of another one"
+    assert (tmp_path / "twice/index.html").read_text().count(note) == 4
+    assert note not in (tmp_path / "once/index.html").read_text()
+
+
+def test_a_sample_that_repeats_a_pair_counts_it_once(tmp_path: Path) -> None:
+    pairs = [["e1", "t1", "a", "b", 0.1, 0.5], ["e2", "t2", "a", "b", 0.3, 0.7]]
+    for name, rows in (("once", pairs), ("twice", [*pairs, *pairs])):
+        run("--sample", written(tmp_path / f"{name}.csv", SAMPLE, rows), "--out", tmp_path / name)
+    figures = [(tmp_path / name / "figure2.csv").read_bytes() for name in ("once", "twice")]
+    assert figures[0] == figures[1]
+    assert (
+        "2 rows repeat the pair of a row before them and are left out (lines 4, 5)."
+        in (tmp_path / "twice/index.html").read_text()
+    )
+    other = [*pairs, ["e1", "t1", "a", "b", 0.2, 0.5]]
+    said = refused("--sample", written(tmp_path / "two.csv", SAMPLE, other), "--out", tmp_path / "two")
+    assert "two.csv:4: q1, q2: is the pair of line 2 with another prediction; keep one of them" in said
+
+
+def test_answers_that_cannot_be_used_are_named_beside_the_tables(tmp_path: Path) -> None:
+    """Texts are compared as a reader sees them: a bank keeps white space and markup in a way of its own."""
+    rows = [
+        ["<b> e1<br></b>(A)  x", "<b>t1", "a", "b", 0.1, 0.5],
+        ["e2", "t2", "a", "b", 0.3, 0.7],
+        ["e3", "t3", "a", "b", 0.3, 0.7],
+    ]
+    texts = {"q1": ("a", "<b>e1<br></b>(A) x"), "q2": ("b", "t1"), "q3": ("a", "e2"), "q4": ("b", "t2")}
+    texts |= {"q5": ("a", "e3"), "q6": ("b", "t3")}
+    answers = [["oak", "q1", 1], ["oak", "q2", 0], ["oak", "q3", 1], ["oak", "q4", 1], ["oak", "q9", 1]]
+    run(
+        *("--sample", written(tmp_path / "sample.csv", SAMPLE, rows)),
+        *("--answers", written(tmp_path / "answers.csv", ["llm", "question_id", "correct"], answers)),
+        *(
+            "--questions",
+            written(tmp_path / "q.csv", ["id", "source", "question"], [[key, *text] for key, text in texts.items()]),
+        ),
+        *("--samples", 100, "--out", tmp_path / "out"),
+    )
+    page = (tmp_path / "out/index.html").read_text()
+    for note in (
+        "oak: 1 of its 5 answers are to questions that are not among those given",
+        "oak: no answer to both questions of 1 of 3 pairs (lines 4); it is scored on the other 2.",
+    ):
+        assert page.count(note) == 3
+    assert {row["n"] for row in table_of(tmp_path / "out/table2.csv")} == {"2"}
 
 
 def test_a_test_file_that_is_the_training_file_leaves_nothing_to_train_on(
@@ -383,6 +457,7 @@ def test_a_test_file_that_overlaps_training_says_how_many_rows_were_left_out(
     [
         ((), "name a study, or files"),
         (("small", "--test", "x.csv"), "--test: is for files: a study has its own"),
+        (("--predictors", "same_task"), "name a study, or files"),
         (("--train", "x.csv"), "--train, --test: table 1 needs both"),
         (("--sample", "missing.csv"), "missing.csv:1: file: cannot be read"),
         (("other",), "no study"),

@@ -1,7 +1,7 @@
 """The files that alignment is computed from: a sample of pairs with predictions, answers of language models, questions.
 
-Imports only the standard library, numpy and survey's exceptions. Every cell is read as text: in published files an
-option may be the word "nan".
+Imports only the standard library, numpy, survey's exceptions and how predictors read a question's text. Every cell is
+read as text: in published files an option may be the word "nan".
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.datasets import plain_text
 from survey.exceptions import FileErrors, Problem
 
 from .alignment import Trial
@@ -28,7 +29,8 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Sample:
-    """n pairs: evidence question, target question, and the predicted probability of a change after either outcome."""
+    """n pairs: evidence question, target question, and the predicted probability of a change after either outcome.
+    `repeated`: the lines that were left out, since a line before them has the same pair."""
 
     evidence: list[tuple[str, str]]
     target: list[tuple[str, str]]
@@ -36,9 +38,20 @@ class Sample:
     change_if_incorrect: NDArray[np.float64]
     file: str
     lines: list[int]
+    repeated: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.evidence)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not said by the pairs themselves."""
+        if not self.repeated:
+            return []
+        return [
+            f"{self.file}: {len(self.repeated)} rows repeat the pair of a row before them and are left out "
+            f"(lines {_listed(self.repeated)})"
+        ]
 
 
 @dataclass(frozen=True)
@@ -50,12 +63,16 @@ class AnswersByModel:
 
 
 def read_sample(path: Path | str) -> Sample:
-    """
+    """The pairs of a file, each once: a row that repeats a pair would make every interval too narrow.
+
     Raises:
-        FileErrors: unreadable, columns missing, a prediction missing or not a probability, or no row.
+        FileErrors: unreadable, columns missing, a prediction missing or not a probability, one pair with two
+            predictions, or no row.
     """
     problems: list[Problem] = []
     evidence, target, if_correct, if_incorrect, lines = [], [], [], [], []
+    known: dict[tuple[str, ...], tuple[int, list[float | None]]] = {}
+    repeated = []
     for line, row in csv_rows(path, SAMPLE_COLUMNS):
         predictions = []
         for column in ("pred_if_correct", "pred_if_incorrect"):
@@ -68,6 +85,13 @@ def read_sample(path: Path | str) -> Sample:
                 problems.append(Problem(str(path), line, column, message))
             predictions.append(value)
         if None in predictions:
+            continue
+        first, said = known.setdefault((row["source1"], row["q1"], row["source2"], row["q2"]), (line, predictions))
+        if first != line:
+            if said != predictions:
+                message = f"is the pair of line {first} with another prediction; keep one of them"
+                problems.append(Problem(str(path), line, "q1, q2", message))
+            repeated.append(line)
             continue
         evidence.append((row["source1"], row["q1"]))
         target.append((row["source2"], row["q2"]))
@@ -85,6 +109,7 @@ def read_sample(path: Path | str) -> Sample:
         change_if_incorrect=np.asarray(if_incorrect, dtype=np.float64),
         file=str(path),
         lines=lines,
+        repeated=repeated,
     )
 
 
@@ -138,19 +163,21 @@ class Matched:
 def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: AnswersByModel) -> Matched:
     """Find every model's answers to a sample's pairs, by the questions' source and text.
 
-    A text may have several ids: each model uses the first one, in the order of the questions, that it has answered. A
+    Texts are compared as a reader sees them: markup and white space do not count, which a bank keeps in its own way. A
+    text may have several ids: each model uses the first one, in the order of the questions, that it has answered. A
     model without answers to a pair's questions is scored on its other pairs, and a note says so.
 
     Raises:
         FileErrors: a pair's question is not among the questions; or all answers are to other questions.
     """
-    wanted = {*sample.evidence, *sample.target}
+    shown = {key: _as_read(*key) for key in {*sample.evidence, *sample.target}}
+    wanted = set(shown.values())
     ids: dict[tuple[str, str], list[str]] = {}
     known: set[str] = set()
     for question, source, text in questions:
         known.add(question)
-        if (source, text) in wanted:
-            ids.setdefault((source, text), []).append(question)
+        if (key := _as_read(source, text)) in wanted:
+            ids.setdefault(key, []).append(question)
     problems = [
         Problem(
             sample.file,
@@ -161,11 +188,11 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         )
         for line, *pair in zip(sample.lines, sample.evidence, sample.target, strict=True)
         for column, key in zip(("q1", "q2"), pair, strict=True)
-        if key not in ids
+        if shown[key] not in ids
     ]
     if problems:
         raise FileErrors(problems, shown=SHOWN)
-    notes = []
+    notes = sample.notes
     strangers = {llm: [one for one in given if one not in known] for llm, given in answers.correct.items()}
     for llm, unknown in strangers.items():
         if len(unknown) == len(answers.correct[llm]):
@@ -183,13 +210,12 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         raise FileErrors(problems, shown=SHOWN)
     trials = []
     for llm, given in answers.correct.items():
-        trial = _trial(llm, given, sample, ids)
+        trial = _trial(llm, given, sample, {key: ids[seen] for key, seen in shown.items()})
         if missing := int((~trial.answered).sum()):
             lines = [line for line, there in zip(sample.lines, trial.answered, strict=True) if not there]
-            rest = ", ..." if missing > SHOWN else ""
             notes.append(
                 f"{llm}: no answer to both questions of {missing} of {len(sample)} pairs "
-                f"(lines {', '.join(map(str, lines[:SHOWN]))}{rest}); it is scored on the other {len(sample) - missing}"
+                f"(lines {_listed(lines)}); it is scored on the other {len(sample) - missing}"
             )
         if trial.answered.any():
             trials.append(trial)
@@ -213,6 +239,14 @@ def _trial(llm: str, given: Mapping[str, float], sample: Sample, ids: Mapping[tu
     return Trial(
         name=llm, outcome=np.where(answered, outcome, 0), correct=np.where(answered, correct, 0), answered=answered
     )
+
+
+def _as_read(source: str, text: str) -> tuple[str, str]:
+    return source.strip(), " ".join(plain_text(text).split())
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return ", ".join([*map(str, lines[:SHOWN]), *(["..."] if len(lines) > SHOWN else [])])
 
 
 def _not_right(text: str) -> str:

@@ -234,20 +234,27 @@ def group_table(
     groupings: Sequence[Sequence[tuple[str, str]]],
     *,
     note: str,
+    weights: NDArray[np.float64] | None = None,
+    cluster: NDArray[np.int64] | None = None,
 ) -> Piece:
     """The AUC in groups of rows, highest first. `groupings`: for each of the n rows its task generalized from and to,
-    empty where the group has all of them.
+    empty where the group has all of them. `weights` of the rows, and what is resampled together, (n,) each; without
+    them every row counts alike and is resampled by itself.
 
     Raises:
         ValueError: no group has five rows of both classes.
     """
     plain: list[list[Any]] = []
     left_out = 0
+    weights = np.ones(len(labels)) if weights is None else weights
+    cluster = np.arange(len(labels)) if cluster is None else cluster
     for groups in groupings:
-        areas = auc_by_group(labels, scores, groups)
+        areas = auc_by_group(labels, scores, groups, sample_weight=weights)
         left_out += areas["too_small"] + areas["one_class"]
         for group, one in areas["groups"].items():
-            plain.append([*_tasks(group), *_area_of(labels, scores, groups, group, one["n"], one["auc"]).cells[:-1]])
+            inside = np.array([own == group for own in groups], dtype=bool) & (weights > 0)
+            area = _area_of(labels[inside], scores[inside], weights[inside], cluster[inside], one["auc"])
+            plain.append([*_tasks(group), *area.cells[:-1]])
     if not plain:
         raise ValueError("no group has five rows and both labels")
     note = f"{note} {left_out} groups are left out, of under five rows or of one class."
@@ -264,16 +271,16 @@ def _tasks(group: Hashable) -> tuple[str, str]:
 def _area_of(
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
-    groups: Sequence[tuple[str, str]],
-    group: Hashable,
-    n: int,
+    weights: NDArray[np.float64],
+    cluster: NDArray[np.int64],
     value: float,
 ) -> PaperFigure:
-    inside = np.array([one == group for one in groups], dtype=bool)
     rng = np.random.default_rng(0)
-    found = evaluate_with_intervals(labels[inside], scores[inside], rng=rng, samples=GROUP_SAMPLES)
+    found = evaluate_with_intervals(
+        labels, scores, sample_weight=weights, cluster=cluster, rng=rng, samples=GROUP_SAMPLES
+    )
     low, high = found["intervals"]["auc"]["overall"] or (None, None)
-    return PaperFigure(n, value, low, high)
+    return PaperFigure(len(labels), value, low, high)
 
 
 # Figures
@@ -411,7 +418,7 @@ def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]
 @dataclass(frozen=True, eq=False)
 class Ranked:
     """A line of figure 3, right: labels, predictions that had not seen them, and, where they are known, weights and
-    whose answers they are; (n,) each."""
+    whose answers they are, or of which pair; (n,) each."""
 
     name: str
     labels: NDArray[np.float64]

@@ -1,7 +1,7 @@
 """The paper's tables and figures from files: training and test rows, scored pairs, answers of language models."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.comparison import PredictorComparison
-from predictors.datasets import PairTable, plain_text
+from predictors.datasets import PairTable, numbered, plain_text
 from survey.exceptions import HunchError
 
 from .alignment import PAPER_AVERAGES, AlignmentComparison
@@ -84,16 +84,23 @@ def pieces_from(
             raise HunchError(why_not_measured)
         return measured
 
+    def noted(piece: Piece) -> Piece:
+        """A piece about models' answers, with what of the files could not be used."""
+        if piece.table is None or matched is None:
+            return piece
+        note = " ".join([piece.table.note, *_sentences(matched.notes)]).strip()
+        return replace(piece, table=replace(piece.table, note=note))
+
     return [
         tried("table1", "Table 1", lambda: _table_1(need())),
-        tables["table2"],
+        noted(tables["table2"]),
         tried("table3", "Table 3", lambda: _groups(need(), "table3")),
         tried("table4", "Table 4", lambda: _groups(need(), "table4")),
-        tables["table5"],
+        noted(tables["table5"]),
         tried("figure2", "Figure 2", lambda: _figure_2(sample)),
         tried("figure3_left", "Figure 3, left", lambda: sentence(NOT_IN_FILES)),
         tried("figure3_right", "Figure 3, right", lambda: _figure_3_right(need())),
-        tried("figure4", "Figure 4", lambda: _figure_4(sample, matched, needed)),
+        noted(tried("figure4", "Figure 4", lambda: _figure_4(sample, matched, needed))),
         tried("figure5", "Figure 5", lambda: sentence(NOT_IN_FILES)),
         tried("figure6", "Figure 6", lambda: _figure_6(sample)),
         tried("figure7", "Figure 7", lambda: sentence(NO_PEOPLE)),
@@ -112,7 +119,7 @@ def _table_1(measured: Measured) -> Piece:
                 rows[name][metric, part] = PaperFigure(one["n"], values[metric][part], low, high)
     rows |= {name: {} for name in measured.failures}
     reasons = "".join(f" Not measured: {reason}." for reason in measured.failures.values())
-    note = f"{measured.found['n']} test rows; intervals are over pairs. {ON_TEST_FILE}{reasons}"
+    note = f"{measured.found['n']} test rows; intervals are over pairs. {ON_TEST_FILE}{_repeats(measured)}{reasons}"
     if measured.dropped:
         note += f" {measured.dropped} training rows are left out: each is a test pair, its reverse or other outcome."
     return table_1(rows, note)
@@ -123,12 +130,14 @@ def _groups(measured: Measured, name: str) -> Piece:
     scores = measured.probabilities[reference]
     tasks = [(pair.evidence_task, pair.target_task) for pair in measured.test.pairs]
     labels = measured.test.labels
-    note = f"{reference} on the {len(labels)} test rows. {ON_TEST_FILE}"
+    note = f"{reference} on the {len(labels)} test rows. {ON_TEST_FILE}{_repeats(measured)}"
+    weights, cluster = measured.test.weights, measured.test.pair_ids
     if name == "table3":
         groupings = [[(first, "") for first, _second in tasks], [("", second) for _first, second in tasks]]
         title = "Table 3: AUC by the task generalized from, and to"
-        return group_table(name, title, labels, scores, groupings, note=note)
-    return group_table(name, "Table 4: AUC by the pair of tasks", labels, scores, [tasks], note=note)
+        return group_table(name, title, labels, scores, groupings, note=note, weights=weights, cluster=cluster)
+    title = "Table 4: AUC by the pair of tasks"
+    return group_table(name, title, labels, scores, [tasks], note=note, weights=weights, cluster=cluster)
 
 
 def _scored(sample: Sample | None) -> tuple[Sample, dict[int, ScoredPairs]]:
@@ -151,6 +160,7 @@ def _figure_2(sample: Sample | None) -> Piece:
         f"{len(given)} pairs of {given.file}, each under both outcomes, with the predictions as given; the paper has "
         "10,000. In brackets: 95 % intervals of the mean over such pairs."
     )
+    note = " ".join([note, *_sentences(given.notes)])
     return figure_2(pairs, note)
 
 
@@ -160,6 +170,7 @@ def _figure_6(sample: Sample | None) -> Piece:
         f"{len(given)} pairs of {given.file}, each under both outcomes, with the predictions as given; the paper has "
         "10,000. The prediction of one pair has no interval over pairs."
     )
+    note = " ".join([note, *_sentences(given.notes)])
     return figure_6(pairs, note)
 
 
@@ -200,8 +211,28 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
 
 def _figure_3_right(measured: Measured) -> Piece:
     reference = measured.found["reference"]
-    line = Ranked(f"{reference} on the test file", measured.test.labels, measured.probabilities[reference])
-    return figure_3_right([line], f"{ON_TEST_FILE} Lines by stage need a study: hunch paper SLUG.")
+    test = measured.test
+    cluster = None
+    if test.respondents is not None:
+        cluster = numbered(test.respondents)
+    elif _repeats(measured):
+        cluster = test.pair_ids
+    line = Ranked(
+        f"{reference} on the test file", test.labels, measured.probabilities[reference], test.weights, cluster
+    )
+    return figure_3_right([line], f"{ON_TEST_FILE}{_repeats(measured)} Lines by stage need a study: hunch paper SLUG.")
+
+
+def _repeats(measured: Measured) -> str:
+    """How many test rows show a pair and outcome that a row before them has: answers of several people, or copies."""
+    repeated = len(measured.test) - len(np.unique(measured.test.pair_ids))
+    if not repeated:
+        return ""
+    return f" {repeated} test rows repeat the pair and outcome of another one, and are resampled together with it."
+
+
+def _sentences(notes: Iterable[str]) -> list[str]:
+    return [f"{note}." for note in notes]
 
 
 def _needed(sample: Sample | None, answers: str | None, questions: Iterable[tuple[str, str, str]] | None) -> str:

@@ -67,7 +67,7 @@ class Command(ReportCommand):
             return
         if options["people_study"] is not None:
             raise HunchError("--people-study: is for a study; files have no answers of people")
-        if not given:
+        if given in ([], ["--predictors"]):
             raise HunchError("name a study, or files: --train and --test, --sample and --answers")
         if bool(options["train"]) != (options["test"] is not None):
             raise HunchError("--train, --test: table 1 needs both; give both, or none")
@@ -119,7 +119,6 @@ class Command(ReportCommand):
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         try:
-            tested.require_both_classes()
             kept = comparison.without_test_pairs(table, tested)
             if not len(kept):
                 raise PredictorError(f"{table.source}: no row is left to train on; give rows that are not test pairs.")
