@@ -5,7 +5,7 @@ of each slot the first. Controls and repeats show how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -42,7 +42,7 @@ from . import item_noise
 from . import leaving as leavers
 from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
 from .leaving import Leaving
-from .people_groups import LEAST_PEOPLE, PeopleGroups, groups_of, people_questions, too_few
+from .people_groups import LEAST_PEOPLE, NO_ANSWER, PeopleGroups, groups_of, people_questions, too_few
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 from .wave_changes import WaveChange, WavePart, changes_between_waves
 from .weights import people_of
@@ -889,7 +889,7 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         else (),
         note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves."
         if groups is None
-        else groups.note,
+        else groups.note + _said_by_nobody(groups, found),
         people=people,
         withheld=withheld,
         rest=tuple(
@@ -899,6 +899,11 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         if with_rest
         else (),
     )
+
+
+def _said_by_nobody(groups: PeopleGroups, found: Collection[str]) -> str:
+    unsaid = [label for label in groups.labels if label not in found and label != NO_ANSWER]
+    return f" Nobody whose answers count said: {', '.join(unsaid)}." if unsaid else ""
 
 
 def _groups(study: Study, read: Sequence[_Read], by: Sequence[str]) -> dict[str, PeopleGroups]:

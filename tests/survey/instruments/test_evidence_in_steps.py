@@ -28,8 +28,9 @@ from survey.models import ApiToken, Assignment, Question, Response, Study
 from survey.services.answers.counting import study_answers
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
-from survey.services.results.export import contents
+from survey.services.results.export import contents, files, reading
 from survey.services.results.export.contents import file_named
+from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.stages import jobs, lifecycle
@@ -137,6 +138,9 @@ def test_priorities_follow_what_the_predictor_gives_the_steps() -> None:
     ("options", "line"),
     [
         ({"evidence_questions": 4}, "must be at most 3"),
+        ({"evidence_questions": 0}, "must be 1 or more"),
+        ({"evidence_questions": 2.5}, "write a whole number"),
+        ({"evidence_questions": 2, "evidence_order": "1-1"}, "each number from 1 to 2 once"),
         ({"evidence_questions": 2, "evidence_order": "2-1-3"}, "each number from 1 to 2 once"),
         ({"evidence_order": "2-1"}, "set evidence_questions to 2 or 3"),
         ({"priority": "additivity"}, "set evidence_questions to 2 or 3"),
@@ -152,7 +156,7 @@ def test_priorities_follow_what_the_predictor_gives_the_steps() -> None:
 def test_options_that_do_not_fit_are_refused_with_what_to_do(options: dict[str, Any], line: str) -> None:
     with pytest.raises(FileErrors) as refusal:
         cast.study(instrument={"kind": "belief_update", "options": options})
-    assert any(line in problem.message for problem in refusal.value.problems)
+    assert any(line in problem.message for problem in refusal.value.problems), refusal.value.problems
 
 
 @pytest.mark.django_db
@@ -229,6 +233,31 @@ def test_a_repeated_answer_and_a_later_return_lose_nothing_and_store_nothing_twi
     assert back.screen.content() == first.screen.content()
     assert list(Belief.objects.filter(kind="step_1").values_list("value", flat=True)) == [35]
     assert Response.objects.filter(assignment__sitting=sitting, screen="step_1").count() == 1
+
+
+@pytest.mark.django_db
+def test_who_leaves_between_two_steps_counts_in_nothing_and_the_item_is_dealt_again() -> None:
+    made = cast.open_study(instrument=TWO, roles=NO_ROLES, stages=[{"sittings": 4}])
+    visitor = cast.Visitor(made)
+    cast.walk(visitor.sitting, until="item", screen="posterior")
+    left = visitor.expire().sitting.assignments.get(position=1)
+    assert left.state in Assignment.GIVEN_BACK
+    assert [belief.kind for belief in Belief.objects.order_by("response__number")] == ["prior", "step_1"]
+    with pytest.raises(StateRefused, match="no answer"):
+        study_answers(made)
+    file = file_named(made, "belief_steps.csv")
+    assert file is not None and [*file.rows] == []
+    with pytest.raises(StateRefused, match="no answer"):
+        reports.make(made, "composition", {})
+    names = [column.name for column in files.answers_table(made).columns]
+    (row,) = [dict(zip(names, row, strict=True)) for row in reading.answer_rows(made) if row[names.index("prior")]]
+    assert row["posterior"] is None and row["change"] is None
+    # Somebody else gets the whole item, from its beginning.
+    assert expiry.deal_make_up_booklets(cast.stage_of(made)) == 1
+    for _person in range(4):
+        cast.walk(cast.begin(made))
+    answer = Assignment.objects.get(slot=left.slot, state="counted")
+    assert [response.screen for response in answer.responses.order_by("number")] == ["prior", "step_1", "posterior"]
 
 
 @pytest.mark.django_db

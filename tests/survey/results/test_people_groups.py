@@ -110,6 +110,8 @@ def test_the_others_must_be_enough_too(study: Study) -> None:
     )
     (division,) = estimating.estimate(study, by=["use"]).divisions
     assert division.people == (39, 4, 5)
+    assert division.labels == ("never", "daily", NO_ANSWER)
+    assert division.note.endswith("Nobody whose answers count said: weekly.")
     assert all(count < LEAST_PEOPLE for count in (48 - 39, 4, 5))
     assert division.rest == () and division.figures[0] and division.figures[1:] == ((), ())
 
