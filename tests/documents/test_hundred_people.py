@@ -67,6 +67,8 @@ def run(line: str) -> str:
     out = io.StringIO()
     _hunch, command, *given = shlex.split(line)
     given = [one for one in given if one not in ("--wait", "--pdf")]  # No worker runs here, and nobody reads the PDF.
+    if command == "report":
+        given.insert(2, "studies=2")  # Ten take the same path.
     call_command(command, *given, stdout=out, stderr=out)
     return out.getvalue()
 

@@ -1,7 +1,7 @@
 """A small WSGI application for tests of the web process: it says what reached it, or is slow, large or broken.
 
-Run by gunicorn with our own configuration. SERVING_DEADLINE in the environment replaces the request's deadline, and
-SERVING_LEFT_FOR the time for which a worker leaves a connection to the others.
+Run by gunicorn with our own configuration, or with that of serving_config. SERVING_DEADLINE in the environment
+replaces the request's deadline, and SERVING_LEFT_FOR the time for which a worker leaves a connection to the others.
 """
 
 import gc
@@ -17,7 +17,11 @@ import django
 
 from survey.serving import limits, shares, worker
 
-django.setup()
+if "python:survey.gunicorn_config" in sys.argv:
+    django.setup()
+else:  # With the other one nothing needs Django's models and the pages.
+    limits.admin_root = lambda: "/admin/"  # type: ignore[assignment]
+    limits.upload_page = lambda: "/admin/survey/bank/add/"  # type: ignore[assignment]
 limits.REQUEST_DEADLINE = limits.ANSWER_DEADLINE = float(os.environ.get("SERVING_DEADLINE", "10"))
 if "SERVING_LEFT_FOR" in os.environ:
     worker.LEFT_FOR = shares.FRESH = float(os.environ["SERVING_LEFT_FOR"])

@@ -68,6 +68,7 @@ def local(
         "REDIS_URL": redis_server + separate,
         "HUNCH_VAR": str(tmp_path_factory.mktemp("compose")),
         "HUNCH_PORT": str(port),
+        "HUNCH_WEB_WORKERS": "1",
     }
     with psycopg.connect(postgresql_server, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

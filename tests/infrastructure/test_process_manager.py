@@ -148,6 +148,9 @@ def life(migrated: Path, taken_port: int) -> Life:
         children += [child for child in running.descendants() if child not in children]
         running.process.kill()
         eventually(lambda: not alive(children), seconds=60)  # They are nice to others.
+        left_after_a_kill = alive(children)
+        for child in left_after_a_kill:
+            child.kill()
         return Life(
             output=running.output,
             base_url=running.base_url,
@@ -157,7 +160,7 @@ def life(migrated: Path, taken_port: int) -> Life:
             restarted=restarted,
             open_to_others=open_to_others,
             children=children,
-            left_after_a_kill=alive(children),
+            left_after_a_kill=left_after_a_kill,
         )
 
 

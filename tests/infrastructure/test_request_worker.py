@@ -67,7 +67,9 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, deadline: float = 60.0) -> Iterator[Server]:
+def serving(
+    folder: Path, *options: str, deadline: float = 60.0, config: str = "tests.infrastructure.serving_config"
+) -> Iterator[Server]:
     """gunicorn with one process of two threads, and with `options`. A slow client has `deadline` seconds."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -81,7 +83,7 @@ def serving(folder: Path, *options: str, deadline: float = 60.0) -> Iterator[Ser
         "SERVING_DEADLINE": str(deadline),
     }
     environment.pop("DATABASE_URL", None)
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:survey.gunicorn_config"]
+    command = [sys.executable, "-m", "gunicorn", "-c", f"python:{config}"]
     bind = ["--bind", f"{address[0]}:{address[1]}"]
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -152,7 +154,7 @@ def is_open(sock: socket.socket) -> bool:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("serving")) as running:
+    with serving(tmp_path_factory.mktemp("serving"), config="survey.gunicorn_config") as running:
         yield running
 
 
@@ -405,7 +407,8 @@ def test_a_worker_that_stops_answers_what_it_has(tmp_path: Path) -> None:
 
 @SLOW
 def test_workers_that_are_replaced_after_some_requests_lose_none(tmp_path: Path) -> None:
-    with serving(tmp_path, "--max-requests", "15", "--max-requests-jitter", "0", "--workers", "2") as server:
+    short = ["--max-requests", "15", "--max-requests-jitter", "0"]
+    with serving(tmp_path, *short, "--workers", "2") as server:
         found: list[int] = []
 
         def visit() -> None:
