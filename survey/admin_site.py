@@ -2,6 +2,7 @@
 pages are called in the navigation, and the pages that lead to them."""
 
 from functools import partial
+from threading import RLock
 from typing import Any
 
 import segno
@@ -12,6 +13,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import authenticate, get_user_model, login, password_validation
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -20,6 +22,7 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from survey.apps import load_admin_pages
 from survey.client_address import client_address
 from survey.exceptions import NotFound
 from survey.models import CodeApp, Study
@@ -114,6 +117,28 @@ class FirstAccountForm(forms.Form):
 class HunchAdminSite(AdminSite):
     login_form = LogInForm
     login_template = "admin/survey/login.html"
+
+    def __init__(self, name: str = "admin") -> None:
+        self._loading = RLock()  # The thread that loads the pages registers them; others wait until all are there.
+        self._are_pages_loaded = False
+        super().__init__(name)
+
+    @property
+    def _registry(self) -> dict[type[Model], Any]:
+        """The pages by model. They are loaded when this is first read: that takes a quarter of a second."""
+        with self._loading:
+            if not self._are_pages_loaded:
+                self._are_pages_loaded = True
+                try:
+                    load_admin_pages(self)
+                except BaseException:
+                    self._are_pages_loaded = False
+                    raise
+            return self._pages
+
+    @_registry.setter
+    def _registry(self, pages: dict[type[Model], Any]) -> None:
+        self._pages = pages
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         wrap = self.admin_view

@@ -1,11 +1,13 @@
 """A bucket of a test's own, which HUNCH_STORAGE_URL names. A fixture of the tests that import it."""
 
+import functools
 import importlib.util
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -50,7 +52,10 @@ def s3() -> Iterator[str]:
 
     if any(importlib.util.find_spec(name) is None for name in ("moto", "flask", "flask_cors", "storages")):
         unavailable("files in a bucket: install moto, flask, flask-cors, boto3 and django-storages")
-    with s3_server() as address:
+    from botocore import loaders
+
+    # Each machine of a test makes clients of its own, and each of these would read the description of S3 anew.
+    with mock.patch.object(loaders, "create_loader", functools.cache(loaders.create_loader)), s3_server() as address:
         yield address
 
 

@@ -393,6 +393,14 @@ def closed_stage(slug: str = "small", **overrides: Any) -> Stage:
     return lifecycle.close_stage(full_of_answers(open_stage(slug, **overrides)))
 
 
+@kept
+def frozen_stage(slug: str = "small", **overrides: Any) -> Stage:
+    """A stage full of answers, closed, with what follows from closing done in this process."""
+    stage = closed_stage(slug, **overrides)
+    jobs.run_inline(stage)
+    return stage_of(stage.study, stage.index)
+
+
 def seated(stage: Stage) -> dict[int, Sitting]:
     """Every booklet of an open stage taken by a person of its own, who went through to the end: sittings by booklet."""
     now = timezone.now()

@@ -197,22 +197,23 @@ class SittingMachine(InTransaction):
 
     @invariant()
     def each_accepted_answer_is_stored_once(self) -> None:
+        numbers: dict[int, dict[int, list[int]]] = {sitting.pk: {} for sitting in self.sittings.values()}
+        rows = Response.objects.order_by("assignment", "number")
+        for sitting, assignment, number in rows.values_list("assignment__sitting", "assignment", "number"):
+            numbers[sitting].setdefault(assignment, []).append(number)
         for who, sitting in self.sittings.items():
-            numbers = Response.objects.filter(assignment__sitting=sitting).order_by("assignment", "number")
-            assert numbers.count() == self.accepted[who]
-            by_assignment: dict[int, list[int]] = {}
-            for assignment, number in numbers.values_list("assignment", "number"):
-                by_assignment.setdefault(assignment, []).append(number)
-            assert all(found == list(range(1, len(found) + 1)) for found in by_assignment.values())
+            of_each = numbers[sitting.pk].values()
+            assert sum(map(len, of_each)) == self.accepted[who]
+            assert all(found == list(range(1, len(found) + 1)) for found in of_each)
 
     @invariant()
     def nobody_goes_back_or_sees_an_item_twice(self) -> None:
+        steps = dict(Sitting.objects.values_list("pk", "step"))
         for who, sitting in self.sittings.items():
-            step = self.reload(who).step
-            assert step >= self.steps.get(who, 0)
-            self.steps[who] = step
-            items = list(sitting.assignments.values_list("slot__item", flat=True))
-            assert len(items) == len(set(items))
+            assert steps[sitting.pk] >= self.steps.get(who, 0)
+            self.steps[who] = steps[sitting.pk]
+        shown = Counter(Assignment.objects.values_list("sitting", "slot__item"))
+        assert set(shown.values()) <= {1}
 
     def check_at_end(self) -> None:
         """Whoever is still inside leaves, and the stage ends by itself with what counts."""

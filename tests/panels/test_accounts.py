@@ -38,7 +38,8 @@ from .test_entry import HOST, given
 from .world import PAY, arrives, begins, ids_of, posted
 
 pytestmark = pytest.mark.django_db
-PEOPLE = 60
+PEOPLE = 30
+RETURNING = 15
 PARTS = ("5f0000000000000000000001", "5f0000000000000000000002")
 FATES = (
     *("finishes", "scores", "finishes", "screened_out", "finishes", "late", "fails_checks", "returns", "scores"),
@@ -106,7 +107,7 @@ def goes_through(fake: FakeProlific, posting: Posting, number: int, fate: str) -
 
 
 @pytest.mark.slow
-def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) -> None:
+def test_many_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) -> None:
     """Quotas, screen-outs, bonuses, rejections, returns, and a second wave of those who finished."""
     blocks = cast.BASE["blocks"]
     weights = {"filter_id": "sex", "selected_values": ["0", "1"], "weightings": {"0": 1, "1": 1}}
@@ -120,12 +121,12 @@ def test_sixty_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) ->
         stages=[{"sittings": PEOPLE}, {"sittings": PEOPLE, "wave": 2}],
         waves=[{"after_days": 14, "open_days": 7}],
     )  # fmt: skip
-    posting = postings.publish(postings.draft(study.stages.get(index=1), places=50, root="http://testserver"))
+    posting = postings.publish(postings.draft(study.stages.get(index=1), places=PEOPLE - 5, root="http://testserver"))
     assert dear.studies[posting.external_id]["study_type"] == "QUOTA"
     rates = FeeRates(3330, 2000)
-    assert posting.fees == rates and posting.people_cost == 50 * 137 + 9 * 23
+    assert posting.fees == rates and posting.people_cost == (PEOPLE - 5) * 137 + 9 * 23
     assert money.committed(study) == posting.people_cost + rates.on(posting.people_cost)
-    postings.add_places(posting, 10)
+    postings.add_places(posting, 5)
     happened: Counter[str] = Counter()
     for number in range(PEOPLE):
         fate = FATES[number % len(FATES)]
@@ -179,12 +180,12 @@ def _come_back(dear: FakeProlific, first: Posting, *, cost_before: int) -> None:
     not_there = first.submissions.filter(status__in=["REJECTED", "RETURNED"], respondent__isnull=False)
     complete = Sitting.objects.filter(state="complete")
     finished = complete.exclude(respondent__in=not_there.values("respondent")).count()
-    assert 31 < finished < complete.count()
+    assert RETURNING < finished < complete.count()
     assert inviting.invite(study, 2).invited == finished
     (people,) = (row["people"] for row in dear.groups.values() if row["name"].endswith("wave 2"))
-    second = postings.publish(postings.draft(study.stages.get(index=2), places=31, root="http://testserver"))
+    second = postings.publish(postings.draft(study.stages.get(index=2), places=RETURNING, root="http://testserver"))
     came: Counter[str] = Counter()
-    for number, person in enumerate(sorted(people)[:30]):
+    for number, person in enumerate(sorted(people)[:RETURNING]):
         place = dear.take_place(second.external_id, person=person)
         assert place is not None
         visitor = arrive(study, given(place), host=HOST)

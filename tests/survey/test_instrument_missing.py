@@ -160,8 +160,7 @@ def test_a_step_fails_with_the_sentence_and_can_be_tried_again(monkeypatch: pyte
 def test_the_sweep_of_one_study_says_it_once_and_does_the_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = cast.closed_stage()
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage()
     Stage.objects.filter(pk=stage.pk).update(settled_at=None)
     stored = dict(stage.study.stored_config)
     Study.objects.filter(pk=stage.study_id).update(stored_config={**stored, "predictor": {"name": "same_task"}})

@@ -20,6 +20,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.verifying import verify_stage
 from tests import cast
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -41,10 +42,10 @@ def change(answer: Assignment, *, changes: bool) -> None:
     Belief.objects.filter(response__assignment=answer, kind="posterior").update(value=70 if changes else 50)
 
 
+@kept
 def answered_test_stage(**of_test: Any) -> Stage:
     """The second stage, a test stage, open and full of answers of which `CHANGES` change."""
-    first = cast.closed_stage(**study_with(**of_test))
-    jobs.run_inline(first)
+    first = cast.frozen_stage(**study_with(**of_test))
     second = cast.full_of_answers(lifecycle.open_stage(cast.stage_of(first.study, 2)))
     by_item: dict[int, list[Assignment]] = {}
     for answer in Assignment.objects.filter(slot__stage=second).order_by("slot__number"):
@@ -55,6 +56,7 @@ def answered_test_stage(**of_test: Any) -> Stage:
     return second
 
 
+@kept
 def frozen_test_stage(**of_test: Any) -> Stage:
     stage = answered_test_stage(**of_test)
     jobs.run_inline(lifecycle.close_stage(stage))
@@ -93,8 +95,7 @@ def test_only_frozen_test_stages_have_majorities() -> None:
 
 
 def test_a_stage_without_answers_has_none_and_is_frozen() -> None:
-    first = cast.closed_stage(**study_with())
-    jobs.run_inline(first)
+    first = cast.frozen_stage(**study_with())
     second = lifecycle.open_stage(cast.stage_of(first.study, 2))
     jobs.run_inline(lifecycle.close_stage(second))
     second = cast.stage_of(first.study, 2)
@@ -178,8 +179,7 @@ def withdraw_all_but(stage: Stage, item: int) -> None:
 
 def test_the_estimates_of_a_level_have_no_majorities() -> None:
     factor = {"factor": "mode", "levels": ["field", "choice"], "per": "item"}
-    first = cast.closed_stage(**study_with(), conditions=[factor])
-    jobs.run_inline(first)
+    first = cast.frozen_stage(**study_with(), conditions=[factor])
     second = lifecycle.open_stage(cast.stage_of(first.study, 2))
     cast.fill(second)
     jobs.run_inline(lifecycle.close_stage(second))

@@ -139,8 +139,7 @@ TRAINS: dict[str, Any] = {"stages": [{"sittings": 4}, {"sittings": 4}], "predict
 
 
 def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
-    stage = cast.closed_stage(**TRAINS)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TRAINS)
     gone = stage.sittings.first()
     runs = list(PredictorRun.objects.exclude(ready_at=None))
     assert runs and runs_that_learnt_from(gone.respondent) == runs
@@ -151,8 +150,7 @@ def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
 
 
 def test_a_predictor_with_one_trained_member_has_learnt() -> None:
-    stage = cast.closed_stage(**TRAINS)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TRAINS)
     PredictorRun.objects.update(ready_at=None)  # As between the members of an ensemble.
     assert runs_that_learnt_from(stage.sittings.first().respondent) == list(PredictorRun.objects.order_by("pk"))
 
@@ -175,8 +173,7 @@ def test_who_leaves_while_a_predictor_learns_finds_it_named(monkeypatch: pytest.
 
 
 def test_nothing_had_learnt_from_a_stage_that_is_open_or_from_a_held_out_pair() -> None:
-    stage = cast.closed_stage(**TRAINS)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TRAINS)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     late = cast.Visitor(second.study).finish()
     assert plan_withdrawal(late.sitting.respondent).runs == []

@@ -55,8 +55,7 @@ def lapse(step: JobStep) -> None:
 
 
 def test_closing_a_stage_leads_to_the_plan_of_the_next() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     assert states(stage) == dict.fromkeys(["freeze", "train", "score", "plan"], "done")
     run = PredictorRun.objects.get(role="main")
     assert run.is_ready and run.example_count == 12 and list(run.members) == ["0"]
@@ -68,8 +67,7 @@ def test_closing_a_stage_leads_to_the_plan_of_the_next() -> None:
 
 
 def test_the_predictor_is_judged_on_the_next_stage() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
@@ -82,22 +80,19 @@ def test_the_predictor_is_judged_on_the_next_stage() -> None:
 
 def test_the_same_answers_lead_to_the_same_plan() -> None:
     def second_plan(slug: str) -> str:
-        stage = cast.closed_stage(slug, **TWO)
-        jobs.run_inline(stage)
+        stage = cast.frozen_stage(slug, **TWO)
         return cast.stage_of(stage.study, 2).plan_sha256
 
     assert second_plan("first") == second_plan("second")
 
 
 def test_a_study_without_a_predictor_freezes_and_plans_only() -> None:
-    stage = cast.closed_stage(stages=[{"sittings": 4}, {"sittings": 4}])
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(stages=[{"sittings": 4}, {"sittings": 4}])
     assert states(stage) == {"freeze": "done", "plan": "done"}
 
 
 def test_the_last_stage_trains_and_plans_nothing_more() -> None:
-    stage = cast.closed_stage(predictor={"name": "same_task"})
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(predictor={"name": "same_task"})
     assert states(stage) == {"freeze": "done", "train": "done"}
     assert lifecycle.pipeline_is_done(stage)
 
@@ -118,8 +113,7 @@ def test_two_stages_with_a_real_bert(tmp_path: Path) -> None:
     # Wide enough that the plan can be dealt whatever an untrained BERT happens to like.
     wide = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.5}
     stages = [{"sittings": 4}, {"sittings": 8, "design": wide, "train": False}]
-    stage = cast.closed_stage(**{**TWO, "stages": stages, "predictor": {"name": "bert", "params": params}})
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**{**TWO, "stages": stages, "predictor": {"name": "bert", "params": params}})
     assert states(stage) == dict.fromkeys(["freeze", "train", "train1", "score", "plan"], "done")
     run = PredictorRun.objects.get(name="bert")
     assert sorted(run.members) == ["0", "1"] and run.members["0"] != run.members["1"]

@@ -34,8 +34,7 @@ def stage(study: Study, index: int) -> Stage:
 
 def frozen_pilot(**overrides: Any) -> Study:
     """A study whose pilot is over, with nothing opened since."""
-    first = cast.closed_stage(on=cast.small_bank(300, name="wide"), **{**THREE, **overrides})
-    jobs.run_inline(first)
+    first = cast.frozen_stage(on=cast.small_bank(300, name="wide"), **{**THREE, **overrides})
     return first.study
 
 

@@ -45,6 +45,7 @@ from survey.services.stages import jobs, lifecycle, training
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.runs import runs_in_force
 from tests import cast
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +74,11 @@ def second_stage(stage: Stage) -> Stage:
     cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
     return second
+
+
+@kept
+def judged_stage() -> Stage:
+    return second_stage(cast.closed_stage(**TWO))
 
 
 def metrics_of(stage: Stage, name: str) -> dict[str, Any]:
@@ -166,8 +172,7 @@ def test_a_test_set_trains_nothing_and_keeps_its_pairs_from_training() -> None:
 
 def test_the_baselines_and_the_compared_are_trained_on_the_same_answers_once_the_next_stage_is_planned() -> None:
     tuned = {"name": "same_task", "compared": [{"name": "previous_correct"}]}
-    stage = cast.closed_stage(**{**TWO, "predictor": tuned})
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**{**TWO, "predictor": tuned})
     roles = dict(PredictorRun.objects.values_list("name", "role"))
     assert roles == {"same_task": "main", "previous_correct": "compared"}
     assert {(run.is_ready, run.example_count) for run in PredictorRun.objects.all()} == {(True, 12)}
@@ -235,8 +240,7 @@ def test_what_language_models_answered_at_training_and_at_prediction_is_noted(
 
 
 def test_a_study_with_one_baseline_as_its_predictor_gets_the_other() -> None:
-    stage = cast.closed_stage(predictor={"name": "previous_correct"})
-    jobs.run_inline(stage)
+    cast.frozen_stage(predictor={"name": "previous_correct"})
     assert dict(PredictorRun.objects.values_list("name", "role")) == {
         "previous_correct": "main",
         "same_task": "baseline",
@@ -271,8 +275,7 @@ def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_i
 
 
 def test_judging_waits_for_a_predictor_that_still_trains() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.full_of_answers(second)
     slow = JobStep.objects.get(predictor_run__name="previous_correct")
@@ -294,7 +297,7 @@ def expected(answers: list[Assignment], scores: np.ndarray, weights: np.ndarray 
 
 
 def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_beside() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     answers = frozen_answers(second)
     weights = np.asarray([1 / (a.slot.inclusion_probability or 0) / (a.slot.pool_probability or 0) for a in answers])
     assert len(set(weights.round(6).tolist())) == 2  # top and rest
@@ -314,8 +317,7 @@ def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_
 
 
 def test_the_predictor_that_planned_is_judged_by_what_it_said_before_the_answers() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.full_of_answers(second)
     second.slots.update(score=0.5)
@@ -325,7 +327,7 @@ def test_the_predictor_that_planned_is_judged_by_what_it_said_before_the_answers
 
 
 def test_the_others_are_compared_with_the_main_one_on_the_same_answers() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     main, other = metrics_of(second, "same_task"), metrics_of(second, "previous_correct")
     assert main["difference"] == {}
     for weighting in ("weighted", "naive"):
@@ -337,7 +339,7 @@ def test_the_others_are_compared_with_the_main_one_on_the_same_answers() -> None
 
 
 def test_intervals_are_of_respondents_and_come_out_the_same_again() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     first = metrics_of(second, "same_task")
     step = second.job_steps.get(kind="evaluate")
     JobStep.objects.filter(pk=step.pk).update(state="queued")
@@ -370,8 +372,7 @@ def expected_interval(stage: Stage, answers: list[Assignment], clusters: Any) ->
 
 
 def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     fresh, seen, *_others = second.slots.order_by("number")
     hold_out(fresh)
@@ -384,8 +385,7 @@ def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
 
 
 def test_a_test_set_is_judged_without_the_pairs_that_trained() -> None:
-    stage = cast.closed_stage(**UNIFORM)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**UNIFORM)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     reverse = second.slots.order_by("number")[0]
     hold_out(reverse, like=stage.slots.first())
@@ -404,8 +404,7 @@ def test_a_test_set_is_judged_without_the_pairs_that_trained() -> None:
 
 def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
     factor = {"factor": "mode", "levels": ["field", "choice", "slider"], "per": "item"}
-    stage = cast.closed_stage(**{**TWO, "conditions": [factor]})
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**{**TWO, "conditions": [factor]})
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.fill(second)
     answers = list(Assignment.objects.filter(slot__stage=second))
@@ -425,7 +424,7 @@ def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
 
 
 def test_the_progress_of_every_step_ends_at_its_total() -> None:
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     step = second.job_steps.get(kind="evaluate")
     runs, answers = step.result["predictors"], step.result["answers"]
     assert step.progress_total == len(runs) * sum(answers.values()) > 0
@@ -434,8 +433,7 @@ def test_the_progress_of_every_step_ends_at_its_total() -> None:
 
 
 def test_a_stage_that_nobody_answered_judges_nobody() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     jobs.run_inline(lifecycle.close_stage(second))
     assert not Evaluation.objects.exists()
@@ -443,8 +441,7 @@ def test_a_stage_that_nobody_answered_judges_nobody() -> None:
 
 
 def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.full_of_answers(second)
     step = cast.run_until(lifecycle.close_stage(second), "evaluate")
@@ -465,7 +462,7 @@ def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPa
 
 def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> None:
     migration = import_module("survey.migrations.0003_leaderboard")
-    second = second_stage(cast.closed_stage(**TWO))
+    second = judged_stage()
     PredictorRun.objects.filter(role="baseline").update(stage=second)
     JobStep.objects.update(predictor_run=None)
     old = {"n": 12, "auc": {"overall": 0.6}}
@@ -483,8 +480,7 @@ def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> N
 
 
 def test_a_saved_predictor_says_the_same_in_a_fresh_process_bit_for_bit(tmp_path: Path) -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     (folder,) = training.folders_of(PredictorRun.objects.get(role="main"))
     slots = cast.stage_of(stage.study, 2).slots.order_by("number")
     pairs = []
@@ -509,8 +505,7 @@ def test_a_saved_predictor_says_the_same_in_a_fresh_process_bit_for_bit(tmp_path
 
 
 def test_a_changed_byte_in_a_predictor_fails_the_judging_in_words() -> None:
-    stage = cast.closed_stage(**TWO)
-    jobs.run_inline(stage)
+    stage = cast.frozen_stage(**TWO)
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.full_of_answers(second)
     run = PredictorRun.objects.get(name="previous_correct")

@@ -16,7 +16,7 @@ from survey.models import Booklet, CandidateSet, Item, Question, Slot, Stage
 from survey.services.answers.counting import in_time, with_answers
 from survey.services.plans import planning
 from survey.services.sittings import expiry
-from survey.services.stages import jobs, lifecycle
+from survey.services.stages import lifecycle
 from survey.services.stages.lifecycle import answer_digest
 from survey.services.stages.verifying import verify_stage
 from tests import cast
@@ -51,8 +51,7 @@ def test_a_plan_with_every_role_is_rebuilt(kind: str) -> None:
 
 def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
     wide = cast.small_bank(300, name="wide")
-    first = cast.closed_stage(on=wide, **TWO)
-    jobs.run_inline(first)
+    first = cast.frozen_stage(on=wide, **TWO)
     second = cast.stage_of(first.study, 2)
     assert second.manifest["predictor"]["name"] == "same_task"
     assert [verify_stage(stage).differences for stage in (fresh(first), second)] == [[], []]

@@ -1,6 +1,7 @@
 """A study file is checked before it becomes a study; nothing is written."""
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -276,17 +277,17 @@ ADAPTIVE: dict[str, Any] = {
 def test_it_says_what_larger_pools_would_find(tmp_path: Path) -> None:
     cast.small_bank(200)  # 79,600 pairs: 80,000 candidates there are not.
     settings_ = {**ADAPTIVE, "bank": "small"}
-    found = check_study(text=cast.study_text(**settings_), source_name="new.toml", pools=True)
-    assert not found.has_problems
-    own, larger = found.pools
-    assert (own.size, larger.size) == (5000, 20_000)
-    assert own.found + 0.01 < larger.found
     path = tmp_path / "study.toml"
     path.write_text(cast.study_text(**settings_), encoding="utf-8")
     out = StringIO()
     call_command("check_study", str(path), stdout=out)
-    assert f"with 5,000 candidates {own.found:.3f} of the answers from stage 2 on have label 1" in out.getvalue()
-    assert f"{larger.found:.3f} with 20,000" in out.getvalue()
+    said = re.search(
+        r"with 5,000 candidates (0\.\d{3}) of the answers from stage 2 on have label 1.* (0\.\d{3}) with 20,000",
+        out.getvalue(),
+    )
+    assert said is not None
+    own, larger = map(float, said.groups())
+    assert own + 0.01 < larger
 
 
 @pytest.mark.parametrize(
@@ -305,15 +306,15 @@ def test_it_says_nothing_of_pools_where_none_is_larger(more: dict[str, Any]) -> 
 
 def test_it_says_when_a_stage_ends_by_itself(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
-    stages = [{"sittings": 900, "stop": {"width": 0.04, "factor": "framing"}}]
+    stages = [{"sittings": 90, "stop": {"width": 0.04, "factor": "framing"}}]
     conditions = [{"factor": "framing", "levels": ["one", "two"]}]
     cast.small_bank(60)
     path.write_text(
-        cast.study_text(bank="small", stages=stages, conditions=conditions, candidates={"size": 5000}), encoding="utf-8"
+        cast.study_text(bank="small", stages=stages, conditions=conditions, candidates={"size": 500}), encoding="utf-8"
     )
     out = StringIO()
     call_command("check_study", str(path), stdout=out)
     assert (
-        "stage 1 ends once its interval of the difference by framing is narrower than 0.04, with 30 to 900 people"
+        "stage 1 ends once its interval of the difference by framing is narrower than 0.04, with 30 to 90 people"
         in out.getvalue()
     )
