@@ -1,7 +1,10 @@
-"""The page at the root."""
+"""The page at the root, and files that belong to no study."""
 
 from django.urls import path
 
 from . import views
 
-urlpatterns = [path("", views.root, name="root")]
+urlpatterns = [
+    path("", views.root, name="root"),
+    path("tokens/<str:sha256>", views.tokens, name="tokens"),
+]

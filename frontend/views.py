@@ -4,6 +4,7 @@ A GET writes nothing to the database, but for the count of look-ups at the entra
 next page, so that reload, the back button and a second click do no harm.
 """
 
+import gzip
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,6 +26,7 @@ from survey.contracts.instruments import InstrumentMissing
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, NotFound, SittingUnknown
 from survey.models import CompletionCode, Sitting, Study
 from survey.outages import is_outage
+from survey.services.banks.passages import tokens_as_file
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings import comments, debriefing, enrolment, entry, leaving, previews
@@ -49,6 +51,8 @@ AGAIN = "again"
 UNANSWERED, CHANGED, DECLINED, NO_SCRIPT = "unanswered", "changed", "declined", "no_script"
 # A field that only a script fills in, where an instrument needs one.
 SCRIPT = "script"
+# How long a browser keeps the tokens of a tokenizer, in seconds.
+TOKENS_KEPT = 30 * 24 * 3600
 # Filled by the page's script.
 TIMING = format_html_join("", '<input type="hidden" name="client_{}">', ((name,) for name in CLIENT_FIELDS))
 View = Callable[..., HttpResponse]
@@ -539,6 +543,23 @@ def _refused(request: HttpRequest, study: Study, refusal: HunchError) -> HttpRes
 @require_safe
 def root(request: HttpRequest) -> HttpResponse:
     return render(request, "frontend/root.html")
+
+
+@require_safe
+def tokens(request: HttpRequest, sha256: str) -> HttpResponse:
+    """All tokens that people can type, of a tokenizer by its hash. The file is the same for everybody and at any page,
+    so that it says nothing of a text, and a browser asks for it once."""
+    try:
+        content = tokens_as_file(sha256)
+    except NotFound as refusal:
+        return HttpResponse(refusal.message, status=404, content_type="text/plain; charset=utf-8")
+    is_small = "gzip" in request.headers.get("Accept-Encoding", "")
+    response = HttpResponse(content if is_small else gzip.decompress(content), content_type="text/plain; charset=utf-8")
+    response.headers["Cache-Control"] = f"public, max-age={TOKENS_KEPT}, immutable"
+    response.headers["Vary"] = "Accept-Encoding"
+    if is_small:
+        response.headers["Content-Encoding"] = "gzip"
+    return response
 
 
 def _error_page(request: HttpRequest, *, status: int, title: str, message: str) -> HttpResponse:

@@ -34,7 +34,8 @@ class RequestIdMiddleware:
 class NoStoreMiddleware:
     """No browser and no proxy keeps what a view answers: pages, answers of the API, exports and refusals.
 
-    Static files are answered before this.
+    Static files are answered before this. What stands at an address with the hash of its content says itself that it
+    may be kept.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -42,7 +43,8 @@ class NoStoreMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        add_never_cache_headers(response)
+        if "immutable" not in response.headers.get("Cache-Control", ""):
+            add_never_cache_headers(response)
         return response
 
 

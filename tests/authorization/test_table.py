@@ -125,6 +125,7 @@ FILLED = {
     ("admin/survey/sitting/", "name"): "ask-back",
     ("", "slug"): "cast",
     ("hooks/", "panel"): "prolific",
+    ("tokens/", "sha256"): "f" * 64,
     ("admin/r/", "rest"): "1/1/",
     ("admin/r/", "content_type_id"): "1",
     ("admin/r/", "object_id"): "1",

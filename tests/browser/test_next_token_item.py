@@ -8,6 +8,7 @@ from django.core.management import call_command
 
 from predictors.readings import Text
 from survey.instruments.next_token.models import TokenGuess
+from survey.instruments.next_token.wording import shown_token
 from survey.services.banks import passages
 from tests import cast
 from tests.browser.visitor import Visitor
@@ -66,6 +67,90 @@ def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server:
         visitor.look("told" if after == "told" else "next guess", language=language)
     assert visitor.problems == []
     assert TokenGuess.objects.count() == 3
+    visitor.close()
+
+
+def enter(visitor: Visitor, study: Any, language: str = "en") -> Any:
+    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
+    visitor.go(f"/s/{study.slug}/?language={language}")
+    visitor.press(words[0])
+    visitor.press(words[1])
+    visitor.page.wait_for_selector("[data-screen=guess_1]")
+    return visitor.page
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server: Any, language: str) -> None:
+    """The pattern of a combobox: what a screen reader is told, arrow keys, Enter, Escape; and nothing moves."""
+    visitor = Visitor(browser, live_server.url)
+    page = enter(visitor, study, language)
+    words = passages.vocabulary_of(passages.registered("pairs:tales"))
+    field, shown = (
+        page.locator("input[name=guess]"),
+        "() => [...document.querySelectorAll('[role=option]')].map(one => one.textContent)",
+    )
+    active = """() => {
+      const id = document.querySelector('[name=guess]').getAttribute('aria-activedescendant');
+      return document.getElementById(id)?.textContent ?? null;
+    }"""
+    below = "() => document.querySelector('#step-form .choices').getBoundingClientRect().top + window.scrollY"
+    place = page.evaluate(below)
+    field.focus()
+    for typed, token in ((" t", " t"), ("·t", " t"), ("e", "e"), ("\u00a0t", " t")):
+        field.fill(typed)
+        page.wait_for_selector("[role=option]")
+        assert page.evaluate(shown) == [shown_token(one) for one in words.beginning_with(token)]
+    assert field.get_attribute("aria-expanded") == "true" and page.evaluate(active) is None
+    assert page.evaluate(below) == place
+    visitor.look("list of tokens", language=language)
+    listed = page.evaluate(shown)
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(active) == listed[0]
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(active) is None
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(active) == listed[-1]
+    visitor.look("token of the list", language=language)
+    page.keyboard.press("Escape")
+    assert field.get_attribute("aria-expanded") == "false" and field.input_value() == "\u00a0t"
+    field.fill("zzz")
+    assert page.evaluate(shown) == [] and field.get_attribute("aria-expanded") == "false"
+    visitor.look("no such token", language=language)
+    # Enter takes a token, and sends the page only once more.
+    field.fill(" t")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert field.input_value() == listed[1] and TokenGuess.objects.count() == 0
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-screen=guess_2]")
+    assert shown_token(TokenGuess.objects.get().text) == listed[1]
+    # The field of the next page has the focus, and a token can be clicked.
+    assert page.locator("input[name=guess]:focus").count() == 1
+    page.keyboard.type(" t")
+    page.locator("[role=option]").nth(2).click()
+    assert field.input_value() == listed[2] and page.locator("input[name=guess]:focus").count() == 1
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-screen=guess_3]")
+    assert TokenGuess.objects.count() == 2
+    assert (
+        page.evaluate(
+            "() => performance.getEntriesByType('resource').filter(one => one.name.includes('/tokens/')).length"
+        )
+        == 1
+    )
+    assert visitor.problems == []
+    visitor.close()
+
+
+def test_without_the_file_of_tokens_the_button_still_lists_them(study: Any, browser: Any, live_server: Any) -> None:
+    visitor = Visitor(browser, live_server.url)
+    visitor.page.route("**/tokens/*", lambda route: route.abort())
+    page = enter(visitor, study)
+    page.locator("input[name=guess]").fill(" t")
+    page.get_by_role("button", name="Show what begins so").click()
+    page.wait_for_selector("input[name=choice]")
+    assert page.locator("[role=option]").count() == 0
     visitor.close()
 
 

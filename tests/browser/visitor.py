@@ -58,9 +58,9 @@ FACTS = """() => ({
 # Of the page that is shown: its document or the exchange that it came by, and all that it loaded beside that.
 WEIGHT = """() => {
   const loaded = performance.getEntriesByType("resource").filter(entry => entry.initiatorType !== "beacon");
-  const exchanges = loaded.filter(entry => entry.initiatorType === "fetch");
-  const page = exchanges.at(-1) ?? performance.getEntriesByType("navigation")[0];
-  const others = loaded.filter(entry => entry.initiatorType !== "fetch");
+  const isExchange = entry => entry.initiatorType === "fetch" && !entry.name.includes("/tokens/");
+  const page = loaded.filter(isExchange).at(-1) ?? performance.getEntriesByType("navigation")[0];
+  const others = loaded.filter(entry => !isExchange(entry));
   return [page, ...others].reduce((sum, entry) => sum + entry.decodedBodySize, 0);
 }"""
 ICON = settings.BASE_DIR / "frontend/static/frontend/icon.svg"

@@ -1,17 +1,22 @@
-"""One guess: a token, typed whole, or its beginning and then chosen from a list. No script is needed."""
+"""One guess: a token, typed whole, or its beginning and then chosen from a list. No script is needed; where there is
+one, it lists the tokens while one types."""
 
 from functools import lru_cache
 from typing import Any
 
 from django import forms
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from survey.models import TokenizerRecord
-from survey.services.banks.passages import Vocabulary, vocabulary_of
+from survey.services.banks.passages import LISTED, Vocabulary, vocabulary_of
 
 from .models import LONGEST
 from .wording import shown_token, typed_token
+
+# The parts of the page that say how the last guess went.
+TOLD_BY = "verdict new"
 
 
 class ListButton(forms.Widget):
@@ -21,9 +26,13 @@ class ListButton(forms.Widget):
 
 
 class GuessForm(forms.Form):
-    """`vocabulary` says which tokens there are; a subclass sets it."""
+    """`vocabulary` says which tokens there are; a subclass sets it. `listed_at`: the hash of the tokenizer, for the
+    script that lists tokens while one types; empty where tokens are characters. `goes_on`: another guess came before,
+    so that the field gets the focus, and is described by how that one went."""
 
     vocabulary: Vocabulary
+    listed_at = ""
+    goes_on = False
 
     guess = forms.CharField(
         label=gettext_lazy("What comes next? Begin with a space if a new word begins."),
@@ -50,6 +59,7 @@ class GuessForm(forms.Form):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["guess"].needed_at_times = True  # type: ignore[attr-defined]
+        self.fields["guess"].widget.attrs |= self._attributes()
         if self.is_bound and (listed := self._listed()):
             self.fields["choice"] = forms.ChoiceField(
                 label=_("Tokens that begin so"),
@@ -59,6 +69,21 @@ class GuessForm(forms.Form):
             )
             self.fields["choice"].needed_at_times = True  # type: ignore[attr-defined]
             self.order_fields(["guess", "choice", "look"])
+
+    def _attributes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"autofocus": True, "aria-describedby": TOLD_BY} if self.goes_on else {}
+        if self.listed_at:
+            found |= {
+                "data-tokens": reverse("tokens", args=[self.listed_at]),
+                "data-most": LISTED,
+                "data-list": _("Tokens that begin so"),
+                "data-found": _("Tokens that begin so: %(found)s."),
+                "data-many": _(
+                    "Tokens that begin so: %(found)s. The %(listed)s shortest are listed; type on for others."
+                ),
+                "data-none": _("No token begins so. Type less."),
+            }
+        return found
 
     def _typed(self) -> str:
         return typed_token(str(self.data.get("guess", "")))
@@ -94,11 +119,12 @@ class GuessForm(forms.Form):
         }
 
 
-def form_of(tokenizer: TokenizerRecord) -> type[GuessForm]:
-    """The form for guesses of tokens of this tokenizer."""
-    return _form(vocabulary_of(tokenizer))
+def form_of(tokenizer: TokenizerRecord, *, goes_on: bool = False) -> type[GuessForm]:
+    """The form for guesses of tokens of this tokenizer, after another guess or as the first one."""
+    return _form(vocabulary_of(tokenizer), tokenizer.sha256, goes_on)
 
 
-@lru_cache(maxsize=8)
-def _form(vocabulary: Vocabulary) -> type[GuessForm]:
-    return type("GuessForm", (GuessForm,), {"vocabulary": vocabulary})
+@lru_cache(maxsize=16)
+def _form(vocabulary: Vocabulary, sha256: str, goes_on: bool) -> type[GuessForm]:
+    listed_at = "" if vocabulary.is_of_characters else sha256
+    return type("GuessForm", (GuessForm,), {"vocabulary": vocabulary, "listed_at": listed_at, "goes_on": goes_on})

@@ -54,7 +54,7 @@ class NextTokenPractice(Practice):
             return None
         answers = [one["text"] for one in given if "text" in one]
         made = [GuessMade(text, piece.text, text == piece.text) for text, piece in zip(answers, pieces, strict=False)]
-        form = form_of(registered(self._tokenizer or ""))
+        form = form_of(registered(self._tokenizer or ""), goes_on=bool(made))
         return screen_of(example["text"], pieces, made, form=form, reveal=self._reveal)
 
     def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:

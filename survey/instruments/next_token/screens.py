@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .models import TokenRun
 
 TOLD = "told"
+SCRIPT = "frontend/tokens.js"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,13 @@ def next_screen(assignment: "Assignment", *, reveal: bool) -> Screen | None:
     made = [GuessMade(guess.text, run.text_of(tokens[guess.place]), guess.right) for guess in guesses_of(assignment)]
     if len(assignment.responses.all()) > len(run.asked_places):
         return None
-    return screen_of(run.question.plain[: tokens[0].start], pieces, made, form=form_of(run.tokenizer), reveal=reveal)
+    return screen_of(
+        run.question.plain[: tokens[0].start],
+        pieces,
+        made,
+        form=form_of(run.tokenizer, goes_on=bool(made)),
+        reveal=reveal,
+    )
 
 
 def screen_of(
@@ -96,4 +103,5 @@ def screen_of(
         form=form,
         parts=parts,
         words=words,
+        scripts=(SCRIPT,) if form.listed_at else (),
     )

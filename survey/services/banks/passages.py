@@ -5,12 +5,14 @@ A tokenizer is named by its source: `pairs:NAME` is one that `train_tokenizer` m
 disk, `ngram:NAME` that of an n-gram model over tokens or characters, and `characters` makes every character a token.
 """
 
+import gzip
 import io
+import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +170,7 @@ class Vocabulary:
     """The tokens that people can type: those with a text that no other token has, without control characters."""
 
     def __init__(self, words: Sequence[str], *, characters: bool = False) -> None:
-        self._characters = characters
+        self.is_of_characters = characters
         self._words = words
         id_of: dict[str, int] = {}
         twice = set()
@@ -180,13 +182,13 @@ class Vocabulary:
 
     def id_of(self, text: str) -> int | None:
         """The id of the token with exactly this text; None where nobody can type one."""
-        if self._characters:
+        if self.is_of_characters:
             return ord(text) if len(text) == 1 and can_be_typed(text) else None
         return self._id_of.get(text)
 
     def text_of(self, token: int) -> str:
         """The text of a token; empty where there is none."""
-        if self._characters:
+        if self.is_of_characters:
             return chr(token) if token >= 0 else ""
         return self._words[token] if 0 <= token < len(self._words) else ""
 
@@ -197,17 +199,20 @@ class Vocabulary:
 
     def commonest(self, most: int) -> list[str]:
         """Words of few letters that a tokenizer has learnt early, and so stand often."""
-        if self._characters:
+        if self.is_of_characters:
             return list("etaoinshrdlu ")[:most]
         words = [word for word in self._id_of if len(word) > 1 and word[0] == " " and word[1:].isalpha()]
         return (words or list(self._id_of))[:most]
 
+    @cached_property
+    def ordered(self) -> list[str]:
+        """All of them as lists have them: the shortest first, those of one length by their characters' numbers."""
+        return sorted(self._id_of, key=lambda word: (len(word), word))
+
     def beginning_with(self, text: str, most: int = LISTED) -> list[str]:
         """Tokens with this beginning, the shortest first; none without a beginning."""
-        if not text:
-            return []
-        found = [word for word in self._id_of if word.startswith(text)]
-        return sorted(found, key=lambda word: (len(word), word))[:most]
+        found = (word for word in self.ordered if word.startswith(text))
+        return list(itertools.islice(found, most)) if text else []
 
 
 def vocabulary_of(row: TokenizerRecord) -> Vocabulary:
@@ -218,6 +223,20 @@ def vocabulary_of(row: TokenizerRecord) -> Vocabulary:
 @lru_cache(maxsize=4)
 def _vocabulary(key: int, sha256: str) -> Vocabulary:
     return Vocabulary(TokenizerRecord.objects.get(pk=key).vocabulary, characters=sha256 == CharacterTokenizer.sha256)
+
+
+@lru_cache(maxsize=4)
+def tokens_as_file(sha256: str) -> bytes:
+    """The tokens that people can type, of the tokenizer with this hash: a line each, as `Vocabulary.ordered` has them,
+    compressed by gzip. No token holds a line break. Read once in a process.
+
+    Raises:
+        NotFound: nothing was cut by a tokenizer with this hash, or its tokens are characters, which need no list.
+    """
+    row = TokenizerRecord.objects.filter(sha256=sha256).order_by("pk").first()
+    if row is None or row.sha256 == CharacterTokenizer.sha256:
+        raise NotFound("tokens: there is no list of them at this address")
+    return gzip.compress("\n".join(vocabulary_of(row).ordered).encode(), mtime=0)
 
 
 # Texts

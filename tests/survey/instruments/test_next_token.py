@@ -1,6 +1,7 @@
 """Next-token studies: passages, pages, what is on no page, a process that dies, stages, the report."""
 
 import csv
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -217,6 +218,36 @@ def test_what_is_typed_is_a_token_or_leads_to_a_list(tales: None) -> None:
         assert not wrong.is_valid() and "choice" not in wrong.fields
     other = form({"guess": " th", "choice": "0"})
     assert not other.is_valid()
+
+
+def test_the_file_of_tokens_is_the_same_for_everybody_and_kept(
+    tales: None, client: Client, django_assert_num_queries: Any
+) -> None:
+    row = passages.registered("pairs:tales")
+    address = f"/tokens/{row.sha256}"
+    passages.tokens_as_file.cache_clear()
+    first = client.get(address)
+    with django_assert_num_queries(0):  # A process reads it once.
+        small = client.get(address, headers={"Accept-Encoding": "gzip"})
+    tokens = first.content.decode().split("\n")
+    assert gzip.decompress(small.content) == first.content and small.headers["Content-Encoding"] == "gzip"
+    # What the button lists begins the script's list, too, and each line can be guessed.
+    words = passages.vocabulary_of(row)
+    assert [one for one in tokens if one.startswith(" t")][:30] == words.beginning_with(" t")
+    assert len(tokens) == len(set(tokens)) and None not in {words.id_of(one) for one in tokens}
+    assert {" the", "e"} <= set(tokens) and not any(one == "" or "\n" in one for one in tokens)
+    for sent in (first, small):
+        assert sent.headers["Cache-Control"] == f"public, max-age={30 * 24 * 3600}, immutable"
+        assert not sent.cookies and sent.headers["Vary"].startswith("Accept-Encoding")
+    call_command("prepare_passages", bank="tales", tokenizer="characters", verbosity=0)
+    characters = passages.registered("characters")
+    for unknown in ("0" * 64, row.sha256[:-1], characters.sha256):
+        refused = client.get(f"/tokens/{unknown}")
+        assert refused.status_code == 404 and "no-store" in refused.headers["Cache-Control"]
+    # A field names the file, the same one at every guess; characters need no list.
+    fields = {str(form_of(row, goes_on=later)()["guess"]).count(f'data-tokens="{address}"') for later in (False, True)}
+    assert fields == {1}
+    assert "data-tokens" not in str(form_of(characters)()["guess"])
 
 
 def test_dots_stand_for_the_spaces_before_a_token() -> None:
