@@ -279,6 +279,6 @@ def test_every_template_leads_to_an_open_stage_by_pages_alone(newcomer: Any) -> 
         opened = client.post(f"/admin/survey/study/{study.pk}/stages/1/open/", follow=True)
         said = [str(message) for message in opened.context["messages"]]
         assert study.stages.get(index=1).state == "open", f"{one.name}: {said}"
-        assert says.get(one.name, "give people the study's address") in html.unescape(words(client.get(made.url)))
+        assert says.get(one.name, "give people the study's address") in html.unescape(words(opened))
         entrance = Client().get(study.get_absolute_url())
         assert entrance.status_code in (200, 403), one.name  # Links and panels let nobody in without their own.

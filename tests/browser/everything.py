@@ -188,8 +188,9 @@ EVERYTHING: dict[str, Any] = {
             "options": {mode: {"answer_mode": mode} for mode in ("direction", "blank", "keep_button", "prefilled")},
         }
     ],
-    "roles": {"holdout": 0, "controls": 0.34, "control_kinds": ["no_evidence", "repeat"]},
-    "sitting": {"items": 6, "attention_checks": [ATTENTION]},
+    # An item of each mode, and one of them without evidence.
+    "roles": {"holdout": 0, "controls": 0.25, "control_kinds": ["no_evidence"]},
+    "sitting": {"items": 4, "attention_checks": [ATTENTION]},
     "stages": [{"sittings": 6}],
     "panel": cast.PROLIFIC,
     "blocks": BLOCKS,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
@@ -18,7 +17,7 @@ from survey.instruments.belief_update.options import OLDER
 from survey.models import Assignment, Response, Study
 from survey.services.results import reports
 from tests import cast
-from tests.browser.visitor import AXE, Visitor, only
+from tests.browser.visitor import AXE, Visitor, only, use_axe
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
@@ -67,7 +66,7 @@ def coders_file(study: Study, path: Path, codes: tuple[str, ...]) -> Path:
 def look(visitor: Visitor, state: str) -> None:
     """Nothing is wider than the screen and axe finds nothing, on a phone and on a desk."""
     page = visitor.page
-    page.evaluate(AXE_SCRIPT)
+    use_axe(page)
     for size in (DESK, PHONE):
         page.set_viewport_size(size)
         if page.evaluate(WIDER):

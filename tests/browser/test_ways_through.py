@@ -271,7 +271,7 @@ def test_a_whole_sitting_without_scripts_meets_every_kind_of_page(browser: Any, 
             visitor.press("Continue")
     assert outcome(visitor) == "completed" and Sitting.objects.get().state == Sitting.State.COMPLETE
     assert visitor.page.locator("[data-code]").inner_text() == study.completion_code("completed")
-    assert Belief.objects.count() == 2 * 6
+    assert Belief.objects.count() == 2 * 4
     assert visitor.problems == []
     visitor.close()
 

@@ -1,6 +1,7 @@
 """German is complete: the shipped catalogues have every sentence that a respondent or an API client can see."""
 
 import ast
+import functools
 import gettext
 import re
 from pathlib import Path
@@ -34,7 +35,8 @@ def sources(suffix: str) -> list[Path]:
     return sorted(path for path in found if not str(path.relative_to(ROOT)).startswith(NOT_SHOWN))
 
 
-def sentences() -> set[str]:
+@functools.cache
+def sentences() -> frozenset[str]:
     found: set[str] = set()
     for path in sources(".py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -43,7 +45,7 @@ def sentences() -> set[str]:
     for path in sources(".html"):
         marked = engines["pages"].env.extract_translations(path.read_text(encoding="utf-8"))
         found |= {message if isinstance(message, str) else message[0] for _line, _call, message in marked}
-    return found
+    return frozenset(found)
 
 
 def catalogue(app: str) -> dict[str, str]:
