@@ -64,6 +64,7 @@ from bandit.simulation import (
     crowd_answers,
 )
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
+from bandit.tails import for_far_answers
 
 __all__ = [
     "FEWEST_ITEMS",
@@ -146,6 +147,7 @@ __all__ = [
     "fisher_f_upper_tail",
     "fit_bradley_terry",
     "fit_logistic",
+    "for_far_answers",
     "for_such_questions",
     "fragile_bradley_terry",
     "fragile_means",

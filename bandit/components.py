@@ -132,7 +132,8 @@ def variance_components(
     data = _Data.of(values, person, item, subjects, weight)
     found = data.solve()
     total = float(sum(found.values()))
-    if not total > 0 or not math.isfinite(total):
+    # The mean of equal numbers differs from them by its last digit, which is no variance.
+    if not total > 0 or not math.isfinite(total) or not np.ptp(data.values) > 0:
         raise DesignError("values: all answers are alike, so that there is no variance to share out")
     plain, ways = _shares(found), data.ways()
     ways = tuple(way for way in ways if any(way in _WAYS_OF[name] for name in only))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, EstimateSample, estimate_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import naive_mean
 from bandit.student import student_t_quantile
 
@@ -172,7 +172,7 @@ def item_variance(
         sample,
         value=float(np.dot(share, by_stratum)),
         variance=max(float(parts.sum()), between),
-        degrees_of_freedom=float(parts.sum() ** 2 / (parts**2 / np.maximum(kish - 1, 1)).sum()),
+        degrees_of_freedom=satterthwaite(parts.tolist(), np.maximum(kish - 1, 1).tolist()),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.contrib.admin.apps import SimpleAdminConfig
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core import checks
 from django.utils.module_loading import module_has_submodule
 
 from survey.contracts.apps import InstrumentApp
@@ -35,34 +37,46 @@ class SurveyConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin. An instrument whose `admin.py` fails has no admin pages of its own; everything else runs on."""
+    """Django's admin. Its pages are loaded when somebody first asks the site for them: in a web process at its start,
+    in most commands never."""
 
     default_site = "survey.admin_site.HunchAdminSite"
 
     def ready(self) -> None:
-        super().ready()
-        from django.contrib.admin import site
+        # As Django's does, but for the second check, which would find no pages.
+        checks.register(check_dependencies, checks.Tags.admin)
+        checks.register(_check_pages, checks.Tags.admin)
 
-        for app in apps.get_app_configs():
-            if app.module is None or not module_has_submodule(app.module, "admin"):
-                continue
-            before = dict(site._registry)
-            try:
-                import_module(f"{app.name}.admin")
-                if isinstance(app, InstrumentApp):
-                    _show_by_rights(site, known=before)
-            except Exception as exc:
-                if not isinstance(app, InstrumentApp):
-                    raise
-                site._registry = before
-                logger.warning(
-                    "the instrument %s has no admin pages: %s.admin cannot be loaded (%s: %s); repair the package or "
-                    "install another version of it",
-                    app.label,
-                    app.name,
-                    type(exc).__name__,
-                    exc,
-                )
+
+def _check_pages(**given: Any) -> list[checks.CheckMessage]:
+    from django.contrib.admin import site
+
+    site.get_model_admin  # noqa: B018 (makes the site, which loads its pages when the check asks for them)
+    return list(check_admin_app(**given))
+
+
+def load_admin_pages(site: Any) -> None:
+    """Import the `admin.py` of each app. An instrument's that fails leaves it without admin pages; all else runs on."""
+    for app in apps.get_app_configs():
+        if app.module is None or not module_has_submodule(app.module, "admin"):
+            continue
+        before = dict(site._registry)
+        try:
+            import_module(f"{app.name}.admin")
+            if isinstance(app, InstrumentApp):
+                _show_by_rights(site, known=before)
+        except Exception as exc:
+            if not isinstance(app, InstrumentApp):
+                raise
+            site._registry = before
+            logger.warning(
+                "the instrument %s has no admin pages: %s.admin cannot be loaded (%s: %s); repair the package or "
+                "install another version of it",
+                app.label,
+                app.name,
+                type(exc).__name__,
+                exc,
+            )
 
 
 def _show_by_rights(site: Any, known: Any) -> None:

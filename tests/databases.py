@@ -1,6 +1,6 @@
 """Test databases: migrated once, then copied for every worker, and emptied after a test that commits.
 
-Migrating takes ten seconds. So the migrated SQLite file stays in pytest's cache until a migration or a model changes.
+Migrating takes seconds. So the migrated SQLite file stays in pytest's cache until a migration or a model changes.
 """
 
 import fcntl
@@ -9,6 +9,7 @@ import os
 import shutil
 import sqlite3
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partialmethod
@@ -44,6 +45,24 @@ def database_of_our_own() -> Iterator[None]:
             yield
     finally:
         connection.creation.destroy_test_db(real, verbosity=0)
+
+
+@contextmanager
+def without_tables(folder: Path) -> Iterator[None]:
+    """The default connection leads to a new database with no tables at all, which is removed at the end."""
+    first, name = connection.settings_dict["NAME"], str(folder / "empty.sqlite3")
+    if connection.vendor == "postgresql":
+        name = f"empty_{uuid.uuid4().hex[:12]}"
+        with connection.creation._nodb_cursor() as cursor:
+            cursor.execute(f'CREATE DATABASE "{name}"')
+    lead_to(name)
+    try:
+        yield
+    finally:
+        lead_to(first)
+        if connection.vendor == "postgresql":
+            with connection.creation._nodb_cursor() as cursor:
+                cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 def copy_template(name: str, template: str = "") -> None:

@@ -30,7 +30,7 @@ from survey.services.base.erasures import ListedErasure
 from survey.services.base.keys import IDENTITY, SECRET
 from survey.services.sittings import withdrawal
 
-from . import archive, rows
+from . import archive, rows, schema
 from .archive import BackupContents
 
 # What `migrate` writes into an empty database, and what a start or a first log-in leaves there.
@@ -88,7 +88,7 @@ def restore(
 
 
 def _refuse_later_version(contents: BackupContents, executor: MigrationExecutor) -> None:
-    known = set(executor.loader.graph.nodes) | set(executor.loader.replacements)
+    known = executor.loader.disk_migrations
     later = [f"{app}.{name}" for app, name in contents.schema if (app, name) not in known]
     if later:
         raise HunchError(
@@ -149,8 +149,8 @@ def _nothing_running() -> Iterator[None]:
 
 def _tables_of_that_time(contents: BackupContents, executor: MigrationExecutor, *, replace: bool) -> Apps:
     """Make sure that the database has the backup's tables; return their models."""
-    nodes: list[tuple[str, str]] = [(app, name) for app, name in contents.schema]
-    applied = set(executor.loader.applied_migrations)
+    nodes = schema.plain([(app, name) for app, name in contents.schema], executor.loader)
+    applied = schema.plain(executor.loader.applied_migrations, executor.loader)
     there = connection.introspection.table_names()
     data = rows.filled(name for name in there if name not in NOT_DATA)
     if data and not replace:
@@ -158,22 +158,16 @@ def _tables_of_that_time(contents: BackupContents, executor: MigrationExecutor, 
             f"the database is not empty ({', '.join(data[:3])} have rows): name an empty one in DATABASE_URL, or "
             "delete all that is in it with --replace"
         )
-    if applied != set(nodes):
+    if applied != nodes:
         if data:
             raise HunchError(
                 "the database has the tables of another version than the backup: name an empty one in DATABASE_URL"
             )
         if there:
             rows.drop_tables(there)
-        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
-        executor.migrate(_last_ones(nodes, executor))
-    return executor.loader.project_state(_last_ones(nodes, executor)).apps
-
-
-def _last_ones(nodes: list[tuple[str, str]], executor: MigrationExecutor) -> list[tuple[str, str]]:
-    """Those that no other one of them depends on: all others come before these."""
-    graph = executor.loader.graph
-    return [node for node in nodes if not any(child.key in nodes for child in graph.node_map[node].children)]
+        executor = schema.executor_for(nodes)
+        executor.migrate(schema.last_of(nodes, executor.loader))
+    return executor.loader.project_state(schema.last_of(nodes, executor.loader)).apps
 
 
 def _fill(path: Path, passphrase: str, contents: BackupContents, apps: Apps) -> None:

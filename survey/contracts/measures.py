@@ -16,6 +16,8 @@ class Measure:
     given, makes the figure a ratio: the sum of `values` over the sum of `per`, with one number of each per answer, such
     as right guesses over guesses. A share has values 0 and 1. `unit` is "share" or the unit in words. `span`, if given,
     has the lowest and the highest value that an answer can have, for worst-case bounds; that of a share is known.
+    `has_far_answers`: a few answers may decide the figure, as those far from the truth do in a log loss; its interval
+    then rests on how many people really say something about the variance.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Measure:
     where: np.ndarray | None = None
     per: np.ndarray | None = None
     span: tuple[float, float] | None = None
+    has_far_answers: bool = False
 
     @property
     def is_share(self) -> bool:

@@ -1,7 +1,7 @@
 """Sends alerts by e-mail and webhook, and a ping whose absence shows an outside service that this host is dead.
 
-Imports only Django and httpx. Nothing here raises: reporting a failure must not cause a second one. Addresses
-may hold tokens, so no log names them.
+Imports only Django, and httpx when it sends. Nothing here raises: reporting a failure must not cause a second one.
+Addresses may hold tokens, so no log names them.
 """
 
 import hashlib
@@ -11,7 +11,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import httpx
 from django.conf import settings
 from django.core.mail import send_mail
 from django.utils import timezone
@@ -50,6 +49,8 @@ def _send_email(title: str, text: str) -> bool:
 def _post(title: str, text: str, alerts: Sequence[Mapping[str, Any]]) -> bool:
     if not settings.HUNCH_ALERT_WEBHOOK:
         return False
+    import httpx
+
     # Chat servers show `text`; programs read `alerts`.
     body = json.dumps({"text": f"Hunch: {title}\n\n{text}", "alerts": list(alerts)}).encode()
     headers = {"Content-Type": "application/json"}
@@ -80,6 +81,8 @@ def ping(*, is_well: bool) -> None:
     """Tell the dead-man service that this host lives, or that it lives and is not well."""
     if not settings.HUNCH_PING_URL:
         return
+    import httpx
+
     try:
         url = httpx.URL(settings.HUNCH_PING_URL)
         url = url if is_well else url.copy_with(path=f"{url.path.rstrip('/')}/fail")

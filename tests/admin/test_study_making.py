@@ -20,6 +20,7 @@ from survey.services.studies import file_texts
 from survey.study_file.kept import forget_files
 from tests import cast
 from tests.admin.conftest import client_of
+from tests.survey.instruments.test_real_evidence import answered
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/survey/study/add/"
@@ -268,6 +269,10 @@ def test_every_template_leads_to_an_open_stage_by_pages_alone(newcomer: Any) -> 
         if not Bank.objects.filter(name=bank).exists():
             assert f"there is no bank &#x27;{bank}&#x27;" in words(page), one.name
             upload_bank(client, bank)
+        if one.name == "aid":
+            page = client.post(ADD, {"text": text, "create": "1"})
+            assert "no language model is called &#x27;llama3&#x27;" in words(page)
+            answered(Bank.objects.get(name=bank), name="llama3")
         made = client.post(ADD, {"text": text, "create": "1"})
         assert made.status_code == 302, f"{one.name}: {made.context['check'].findings}"
         study = Study.objects.latest("pk")

@@ -16,6 +16,7 @@ from tests.api.documented import document
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person, error_of
 from tests.kept import kept
+from tests.survey.instruments import test_aid, test_evidence_in_steps
 
 pytestmark = pytest.mark.django_db
 MANY_DIGITS = pytest.param(10**4000, id="many digits")
@@ -244,3 +245,36 @@ def test_a_filter_that_means_nothing_is_reported_in_words(reader: Client, query:
     assert response.status_code == status, response.content
     if status >= 400:
         assert error_of(response)["message"]
+
+
+# Reports about arms and steps
+
+
+def complaints(slug: str, report: str, asked: dict[str, str]) -> dict[str, tuple[int, str]]:
+    """By query: the status, and what the message and the names of its fields say."""
+    client = Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
+    found = {}
+    for query in asked:
+        response = client.get(f"/api/v1/studies/{slug}/reports/{report}/?{query}")
+        error = error_of(response)
+        found[query] = (response.status_code, " ".join((error["message"], *error.get("fields", ()))))
+    return found
+
+
+def test_what_arms_cannot_be_asked_is_named() -> None:
+    asked = {
+        **dict.fromkeys(("alpha=nan", "alpha=-1", "alpha=1e999", "alpha=%00"), "alpha"),
+        **dict.fromkeys(("threshold=1", "threshold=inf"), "threshold"),
+        **dict.fromkeys(("by=%00", "by=nobody"), "by"),
+        **dict.fromkeys(("llm=gull", "llm=%00"), "llm"),
+        **dict.fromkeys(("condition=help%3Daided", "condition=%00"), "condition"),
+        "colour=red": "colour",
+    }
+    for query, (status, said) in complaints(test_aid.answered_arms().slug, "arms", asked).items():
+        assert status == 400 and asked[query] in said, (query, said)
+
+
+def test_what_the_composition_of_steps_cannot_be_asked_is_named() -> None:
+    asked = {"condition=%00": "condition", "condition=order%3Dfirst": "condition", "clip=1": "clip"}
+    for query, (status, said) in complaints(test_evidence_in_steps.answered_steps().slug, "composition", asked).items():
+        assert status == 400 and asked[query] in said, (query, said)

@@ -17,12 +17,13 @@ from survey.services.results import weights
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
-from tests.survey.instruments import test_reasons
+from tests.survey.instruments import test_aid, test_evidence_in_steps, test_reasons
 from tests.survey.sittings import test_waves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api")]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
 # Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+# These two reports read the answers themselves.
 MOST = {
     "GET": 10,
     "POST": 8,
@@ -31,6 +32,8 @@ MOST = {
     "POST wave-invite": 12,
     "GET answers": 14,
     "GET answers-csv": 14,
+    "GET report: arms": 25,
+    "GET report: composition": 16,
 }
 
 
@@ -111,6 +114,10 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(
         ("runs", "/api/v1/studies/cast/runs/"),
     ):
         count(f"GET {name}", partial(researcher.get, path))
+    for made, name in ((test_aid.answered_arms(), "arms"), (test_evidence_in_steps.answered_steps(), "composition")):
+        cast.join_all(User.objects.get(username="reader"))
+        get = partial(researcher.get, f"/api/v1/studies/{made.slug}/reports/{name}/")
+        assert count(f"GET report: {name}", get).status_code == 200
     asking = cast.open_stage("why", instrument=test_reasons.ASKING)
     cast.join_all(User.objects.get(username="reader"))
     explained = test_reasons.explained(cast.full_of_answers(asking))

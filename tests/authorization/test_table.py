@@ -7,10 +7,11 @@ What no committed file may allow stands below it: who is no member learns nothin
 what a lower one may read.
 """
 
+import copy
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http.cookies import SimpleCookie
@@ -19,6 +20,8 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import settings
+from django.contrib import auth
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, Permission, User
 from django.core.cache import cache
@@ -27,8 +30,9 @@ from django.db.models import Model
 from django.template.backends.django import Template
 from django.template.response import SimpleTemplateResponse
 from django.test import Client
-from django.urls import URLResolver, get_resolver
+from django.urls import URLResolver, get_resolver, reverse
 from django.utils import timezone
+from drf_spectacular.renderers import OpenApiYamlRenderer
 
 from survey.models import (
     ApiToken,
@@ -69,16 +73,34 @@ class Visitor:
     cookies: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, method: str, address: str) -> int:
-        """The status. Nothing that the request changed stays."""
+    @property
+    def has_account(self) -> bool:
+        return settings.SESSION_COOKIE_NAME in self.cookies
+
+    def ask(self, method: str, address: str, *, stays: bool = False) -> int:
+        """The status. Nothing that the request changed stays, unless it is said to."""
         CLIENT.cookies = SimpleCookie(self.cookies)
         with transaction.atomic():
             content_type = _content_type(address)
             response = CLIENT.generic(method, address, b"{}", content_type=content_type, headers=self.headers)
             if response.streaming:  # To its end: closing it early would close the test's connection.
                 response.getvalue()
-            transaction.set_rollback(True)
+            transaction.set_rollback(not stays)
         return int(response.status_code)
+
+
+def ask_each(method: str, address: str, everybody: Mapping[str, Visitor], at_once: Visitor) -> dict[str, int]:
+    """The statuses by visitor. The admin asks for an account: who has none is asked there with all that anybody else
+    sends at once, and one by one only where that is answered otherwise than nothing at all."""
+    if not address.startswith("/admin/") or Visitor().ask(method, address) != (same := at_once.ask(method, address)):
+        return {name: visitor.ask(method, address) for name, visitor in everybody.items()}
+    return {name: visitor.ask(method, address) if visitor.has_account else same for name, visitor in everybody.items()}
+
+
+def everything_but_an_account(everybody: Mapping[str, Visitor]) -> Visitor:
+    """The cookies and headers of a respondent and of a token that may do most."""
+    sitting, token = everybody["respondent of this study"], everybody["token to run"]
+    return Visitor(sitting.cookies, {**sitting.headers, **token.headers})
 
 
 def _content_type(address: str) -> str:
@@ -241,6 +263,22 @@ def visitors(study: Study, other: Study) -> dict[str, Visitor]:
     return found
 
 
+def read_once(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """In place of Django's `get_user`: each account with its permissions and memberships, which no request changes for
+    good, is read for the first request. Every request gets a copy, so that none finds what another one has noted."""
+    known: dict[str, Any] = {}
+
+    def user_of(request: Any) -> Any:
+        key = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+        if key not in known:
+            known[key] = read(request)
+            if known[key].is_authenticated:
+                rights.may(known[key], rights.Right.EXPORT, 0)
+        return copy.copy(known[key])
+
+    return user_of
+
+
 OUTSIDE = ("no member", "token for another study", "superuser's token for another study")
 
 
@@ -251,8 +289,11 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Stud
     # What a page says is no part of the table, and writing it would take most of the time.
     monkeypatch.setattr(SimpleTemplateResponse, "rendered_content", property(lambda _response: ""))
     monkeypatch.setattr(Template, "render", lambda *_given, **_named: " ")
+    monkeypatch.setattr(OpenApiYamlRenderer, "render", lambda *_given, **_named: b" ")
+    monkeypatch.setattr(auth, "get_user", read_once(auth.get_user))
     app_list = AdminSite.get_app_list
     monkeypatch.setattr(AdminSite, "get_app_list", lambda *given: app_list(*given) if given[2:] else [])
+    settings.HUNCH_LIVE_SECONDS = 3600  # One picture of the study for all.
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"  # One statement less a request.
     study = study_in_its_second_stage()
     superuser = User.objects.create_superuser("super")
@@ -268,7 +309,10 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Stud
     )
     # There are postings and people to ask about.
     assert Posting.objects.filter(study=study).exists() and Respondent.objects.filter(study=study).exists()
-    yield study, visitors(study, other)
+    everybody = visitors(study, other)
+    for figures in ("live", "estimates"):  # They are stored, and not made for each visitor.
+        everybody["superuser"].ask("GET", reverse(f"admin:survey_study_{figures}", args=[study.pk]), stays=True)
+    yield study, everybody
     logging.disable(logging.NOTSET)
 
 
@@ -276,19 +320,22 @@ def test_every_address_answers_every_visitor_as_the_table_says(
     world: tuple[Study, dict[str, Visitor]], request: pytest.FixtureRequest
 ) -> None:
     study, everybody = world
+    at_once = everything_but_an_account(everybody)
+    outside = {name: everybody[name] for name in OUTSIDE}
     asked = [(route, address_of(route, study), address_of(route, Study())) for route in dict.fromkeys(routes())]
     table: dict[str, str] = {}
     wrong: list[str] = []
     for route, address, elsewhere in asked:
         for method in ("GET", "POST"):
-            answers = {name: visitor.ask(method, address) for name, visitor in everybody.items()}
+            answers = ask_each(method, address, everybody, at_once)
             table[f"{method} {route}"] = " ".join(map(str, answers.values()))
             wrong += problems(f"{method} {address}", answers)
             if address != elsewhere and is_of_a_study(route):
+                there = ask_each(method, elsewhere, outside, at_once)
                 wrong += [
                     f"{method} {address}: {name} learns whether it exists"
                     for name in OUTSIDE
-                    if everybody[name].ask(method, elsewhere) != answers[name]
+                    if there[name] != answers[name]
                 ]
     found = {"visitors": list(everybody), "answers": table}
     if request.config.getoption("--rewrite-authorization"):

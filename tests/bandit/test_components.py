@@ -100,6 +100,11 @@ def test_what_cannot_be_shared_out_is_refused_in_words() -> None:
     values = np.random.default_rng(0).normal(size=48)
     for rows, problem in (
         ({"values": np.ones(48), "person": person, "item": item}, "values: all answers are alike"),
+        # Their mean has a last digit of its own.
+        (
+            {"values": np.full(48, 0.1), "person": person, "item": item, "weight": np.full(48, 0.7)},
+            "values: all answers are alike",
+        ),
         ({"values": values, "person": person % 5, "item": item}, "person: 5 people; .* needs 10"),
         ({"values": values, "person": np.arange(48), "item": item}, "nobody gave two answers"),
         ({"values": values, "person": person, "item": item[:4]}, "must be of 48 answers"),

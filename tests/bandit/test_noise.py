@@ -114,6 +114,11 @@ def test_the_variance_between_items_is_the_mean_product_of_two_peoples_deviation
         mean=0.4,
     )
     assert again.value == found.value  # A person's second answer to an item tells of the person.
+    # Where everybody says the same, nothing varies, and degrees of freedom are those of the items.
+    alike = bandit.item_variance(
+        values=[1] * 10, item=item, cluster=cluster, stratum=stratum, sizes=[100, 300], mean=1.0
+    )
+    assert alike.value == 0 and alike.degrees_of_freedom > 0 and not alike.has_interval
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from survey.contracts.panels import PanelIds
-from survey.models import Bank, LanguageModel, ModelAnswer, Study
+from survey.models import Bank, LanguageModel, ModelAnswer, Sitting, Study
 from survey.services.sittings import debriefing
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
@@ -229,6 +229,16 @@ def take_part(study: Study, person: str, *, pages: int = 1000) -> None:
         if step.kind == "end":
             return
         step = advance(sitting=sitting, step=step.number, data=_answers(step))
+
+
+def sitting_at(study: Study, kind: str, *, person: str = "a", screen: str = "") -> Sitting:
+    """A sitting that has come, through the services, to a page of that kind (and screen)."""
+    sitting = cast.begin(study, PanelIds("prolific", person, "study", f"session{person}"))
+    step = current_step(sitting)
+    while step.kind != kind or (screen and (step.screen is None or step.screen.name != screen)):
+        assert step.kind != "end", f"never came to {kind} {screen}"
+        step = advance(sitting=sitting, step=step.number, data=_answers(step))
+    return sitting
 
 
 def _answers(step: Step) -> dict[str, Any]:

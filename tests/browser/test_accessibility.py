@@ -13,7 +13,7 @@ from survey.services.sittings.enrolment import claim_booklet
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.links import make_links
 from tests import cast
-from tests.browser.everything import RIGHT, open_study
+from tests.browser.everything import RIGHT, open_study, sitting_at
 from tests.browser.visitor import WORDS, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -139,10 +139,9 @@ def test_a_whole_sitting_in_german(browser: Any, live_server: Any) -> None:
 
 
 def test_what_can_go_wrong_inside_a_sitting(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_study()
+    study = open_study()
     page = visitor.page
-    begin(visitor, "a")
-    hurry(visitor, "checks")
+    visitor.sit_down(sitting_at(study, "checks"))
     visitor.fill(RIGHT, wrong=True)
     visitor.press("Continue")
     visitor.look("checks with hints")
@@ -190,16 +189,14 @@ def test_what_can_go_wrong_inside_a_sitting(visitor: Visitor, monkeypatch: pytes
 
 
 def test_every_other_end_and_coming_back(visitor: Visitor) -> None:
-    open_study(stages=[{"sittings": 4}])
-    begin(visitor, "failing")
-    hurry(visitor, "checks")
+    study = open_study(stages=[{"sittings": 4}])
+    visitor.sit_down(sitting_at(study, "checks", person="failing"))
     for _attempt in range(2):
         visitor.fill(RIGHT, wrong=True)
         visitor.press("Continue")
     visitor.look("end: failed checks")
     assert outcome(visitor) == "failed_checks"
-    begin(visitor, "young")
-    hurry(visitor, "form")
+    visitor.sit_down(sitting_at(study, "form", person="young"))
     visitor.page.get_by_label("No", exact=True).check()
     visitor.press("Continue")
     visitor.look("end: screened out")
@@ -212,8 +209,7 @@ def test_every_other_end_and_coming_back(visitor: Visitor) -> None:
     visitor.page.evaluate("document.querySelector('[name=words]').value = 'others'")
     visitor.press("I agree and take part")
     visitor.look("consent, changed meanwhile")
-    begin(visitor, "slow")
-    hurry(visitor, "checks")
+    sitting_at(study, "checks", person="slow")
     visitor.context.clear_cookies()
     visitor.go(ENTRANCE.format("slow"))
     visitor.look("welcome, begun")
@@ -238,8 +234,7 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     linked = cast.open_study(slug="linked", panel={"kind": "links"})
     cast.open_study(slug="generic", panel={"kind": "generic"})
     cast.open_study(slug="other", panel={**cast.PROLIFIC, "exclude_people_of": ["cast"]})
-    begin(visitor, "slow")
-    hurry(visitor, "checks")
+    visitor.sit_down(sitting_at(study, "checks", person="slow"))
     (link,) = make_links(linked, count=1, root=visitor.root)
     doors = {
         f"/s/{closed.slug}/": "closed",
@@ -282,9 +277,7 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
 
 def test_what_is_wrong_with_a_page_is_found(visitor: Visitor) -> None:
     """Otherwise the other tests here could find nothing on any page."""
-    open_study()
-    begin(visitor, "a")
-    hurry(visitor, "item")
+    visitor.sit_down(sitting_at(open_study(), "item"))
     visitor.page.evaluate("""() => {
       document.querySelector("label[for=id_value]").remove();
       document.querySelector(".progress").style.color = "#999";

@@ -9,7 +9,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Study
 from tests import cast
 from tests.browser.test_sitting import look, page_of
-from tests.browser.visitor import settle
+from tests.browser.visitor import settle, sit_down
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 BLOCKS = [
@@ -41,9 +41,7 @@ def arrive(page: Any, screen: str) -> None:
 
 
 def begin(page: Any, live_server: Any) -> None:
-    page.goto(f"{live_server.url}/s/cast/")
-    page.get_by_role("link", name=CONTINUE).click()
-    page.get_by_role("button", name="I agree").click()
+    sit_down(page, live_server.url, cast.begin(Study.objects.get()))
     arrive(page, "prior")
 
 

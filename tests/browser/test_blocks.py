@@ -7,8 +7,9 @@ import pytest
 
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Sitting, Study
 from tests import cast
+from tests.browser.everything import sitting_at
 from tests.browser.test_sitting import WIDTH, entrance, fill, look, page_of
-from tests.browser.visitor import settle
+from tests.browser.visitor import settle, sit_down
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -84,9 +85,8 @@ def answer(page: Any) -> None:
 
 
 def go_to(page: Any, live_server: Any, kind: str) -> None:
-    begin(page, live_server)
-    while kind_of(page) != kind:
-        answer(page)
+    sit_down(page, live_server.url, sitting_at(Study.objects.get(), kind))
+    settle(page)
 
 
 @pytest.mark.parametrize("page", ["light"], indirect=True)

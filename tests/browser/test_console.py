@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
@@ -16,7 +15,7 @@ from survey.services.base import jobs as asked_jobs
 from survey.services.sittings.comments import report_question
 from survey.services.stages import jobs, lifecycle
 from tests.browser.everything import ATTENTION, open_study, take_part
-from tests.browser.visitor import AXE, RULES, SIZES, Visitor
+from tests.browser.visitor import AXE, RULES, SIZES, Visitor, use_axe
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 STRICT = {**RULES, "runOnly": {"type": "tag", "values": [*RULES["runOnly"]["values"], "wcag2aaa"]}}
@@ -96,18 +95,18 @@ def test_the_main_pages_are_for_everybody_and_fit_a_phone(researcher: Visitor, a
         "export": f"survey/job/ask/{study.pk}/export/",
     }
     page = researcher.page
-    for width, rules in RULES_AT.items():
-        page.set_viewport_size({"width": width, "height": 900})
-        for name, address in pages.items():
+    for name, address in pages.items():
+        answer = page.goto(f"{researcher.root}/admin/{address}")
+        assert answer.status == 200, name
+        for width, rules in RULES_AT.items():
+            page.set_viewport_size({"width": width, "height": 900})
             say = f"{name} at {width} px: "
-            answer = page.goto(f"{researcher.root}/admin/{address}")
-            assert answer.status == 200, name
             if page.evaluate(WIDER):
                 researcher.problems.append(say + "wider than the screen")
             researcher.problems += [say + found for found in page.evaluate(SIDEWAYS)]
             if name == "study":  # What is folded is looked at too.
                 page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-            page.evaluate(AXE_SCRIPT)
+            use_axe(page)
             researcher.problems += [say + found for found in page.evaluate(AXE, rules)]
     assert researcher.problems == []
 

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from survey.instruments.belief_update.models import Belief
 from survey.models import Response, Sitting, Study
 from tests import cast
-from tests.browser.visitor import settle
+from tests.browser.everything import sitting_at
+from tests.browser.visitor import AXE, only_violations, settle, sit_down, use_axe
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 WIDTH = 320
-RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+LEVELS = only_violations("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 # The pages of one kind, and the items' screens, look alike.
 STATE = (
     """[...document.querySelectorAll("main, [data-screen]")].map(at => at.dataset.kind ?? at.dataset.screen).join()"""
@@ -48,8 +48,8 @@ def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
 def look(page: Any) -> None:
     """Nothing is wider than the screen, and axe finds nothing."""
     assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
-    found = Axe().run(page, options=RULES)
-    assert found.violations_count == 0, found.generate_report()
+    use_axe(page)
+    assert page.evaluate(AXE, LEVELS) == []
 
 
 def entrance(live_server: Any) -> str:
@@ -108,14 +108,8 @@ def test_a_whole_sitting_on_a_narrow_screen(page: Any, live_server: Any, study: 
 def test_an_error_takes_the_focus_and_leads_to_its_field_by_keyboard(
     page: Any, live_server: Any, study: Study, complaints: list[str]
 ) -> None:
-    page.goto(entrance(live_server))
-    page.get_by_role("link", name="Continue").click()
-    page.get_by_role("button", name="I agree").click()
+    sit_down(page, live_server.url, sitting_at(study, "item"))
     settle(page)
-    while not page.locator("[data-screen=prior]").count():
-        fill(page)
-        page.get_by_role("button", name="Continue").click()
-        settle(page)
     page.get_by_label("Your answer in percent").fill("101")
     page.keyboard.press("Enter")
     page.wait_for_selector(".error-summary:focus")
@@ -135,14 +129,8 @@ def test_an_error_takes_the_focus_and_leads_to_its_field_by_keyboard(
 
 @pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_back_and_a_double_click_do_no_harm(page: Any, live_server: Any, study: Study) -> None:
-    page.goto(entrance(live_server))
-    page.get_by_role("link", name="Continue").click()
-    page.get_by_role("button", name="I agree").click()
+    sit_down(page, live_server.url, sitting_at(study, "item"))
     settle(page)
-    while not page.locator("[data-screen=prior]").count():
-        fill(page)
-        page.get_by_role("button", name="Continue").click()
-        settle(page)
     fill(page)
     page.get_by_role("button", name="Continue").dblclick()
     page.wait_for_selector("[data-screen=posterior]")

@@ -8,8 +8,8 @@ import pytest
 
 from survey.instruments.belief_update.models import Belief
 from survey.models import Sitting
-from tests.browser.everything import RIGHT, bank, open_study
-from tests.browser.test_accessibility import ENTRANCE, begin, hurry, outcome, state_of
+from tests.browser.everything import RIGHT, bank, open_study, sitting_at
+from tests.browser.test_accessibility import ENTRANCE, begin, outcome, state_of
 from tests.browser.visitor import HEAVIEST, WEIGHT, ZOOMED, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -240,9 +240,7 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
 
 
 def test_errors_and_thanks_are_reported_at_once(visitor: Visitor) -> None:
-    open_study()
-    begin(visitor, "a")
-    hurry(visitor, "item")
+    visitor.sit_down(sitting_at(open_study(), "item"))
     visitor.page.get_by_label("Your answer in percent").fill("101")
     visitor.press("Continue")
     nodes = nodes_of(visitor)
@@ -282,8 +280,7 @@ def test_the_longest_questions_stay_within_the_weight_of_a_page(visitor: Visitor
     # As long as the longest questions and replies of the usual benchmarks.
     case = "A case is put at length. " * 200
     bank(texts=tuple(f"<b>{number}: {case}</b>" for number in range(40)), reply="So. " * 999)
-    open_study()
-    begin(visitor, "a")
+    visitor.sit_down(sitting_at(open_study(), "practice"))
     weights: dict[str, int] = {}
     for _kind in visitor.pages("attention"):
         weights[state_of(visitor)] = visitor.page.evaluate(WEIGHT)

@@ -9,6 +9,9 @@ from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from playwright.sync_api import TimeoutError as TooLate
 
+from frontend.cookies import SITTING
+from survey.models import Sitting
+
 NARROW, ZOOMED = {"width": 320, "height": 640}, {"width": 320, "height": 256}  # 1280 x 1024 at 400 % is 320 x 256
 SPACED = (
     "* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important; }"
@@ -16,13 +19,13 @@ SPACED = (
 )
 LAYOUTS = {"320 px": (NARROW, ""), "400 %": (ZOOMED, ""), "text spacing": (NARROW, SPACED)}
 HEAVIEST = 50_000
-RULES = {
-    "runOnly": {
-        "type": "tag",
-        "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    },
-    "resultTypes": ["violations"],
-}
+
+
+def only_violations(*tags: str) -> dict[str, Any]:
+    return {"runOnly": {"type": "tag", "values": tags}, "resultTypes": ["violations"]}
+
+
+RULES = only_violations("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 
 def only(*rules: str) -> dict[str, Any]:
@@ -62,6 +65,21 @@ WEIGHT = """() => {
 }"""
 ICON = settings.BASE_DIR / "frontend/static/frontend/icon.svg"
 PROBLEM = {"en": "There is a problem", "de": "Etwas stimmt nicht"}
+
+
+def use_axe(page: Any) -> None:
+    """Load it, unless this document has it: an exchange keeps the document."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+
+
+def sit_down(page: Any, root: str, sitting: Sitting) -> None:
+    """Open a sitting where it is, for tests that are not about the way to there."""
+    address = urlsplit(root)
+    path = sitting.stage.study.get_absolute_url()
+    cookie = {"name": SITTING, "value": sitting.token, "domain": address.hostname, "path": path, "sameSite": "Lax"}
+    page.context.add_cookies([{**cookie, "httpOnly": True}])
+    page.goto(f"{root}{path}sitting")
 
 
 def settle(page: Any) -> None:
@@ -105,6 +123,9 @@ class Visitor:
 
     def go(self, path: str) -> None:
         self.page.goto(self.root + path)
+
+    def sit_down(self, sitting: Sitting) -> None:
+        sit_down(self.page, self.root, sitting)
 
     def press(self, name: str) -> None:
         """Press the button or link with that name and wait for the page that it leads to."""
@@ -154,7 +175,7 @@ class Visitor:
                 say("the summary of errors has no focus")
         if (weight := page.evaluate(WEIGHT) + ICON.stat().st_size) > HEAVIEST:
             say(f"{weight} bytes")
-        page.evaluate(AXE_SCRIPT)
+        use_axe(page)
         for number, layout in enumerate(self.layouts):
             size, css = LAYOUTS[layout]
             page.set_viewport_size(size)

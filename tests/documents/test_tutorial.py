@@ -1,10 +1,11 @@
-"""The tutorial works: its commands are run in their order in an empty folder, and its pictures show its own study.
+"""The tutorial works: its commands are run in their order in one folder, and its pictures show its own study.
 
     python -m tests.run tests/documents/test_tutorial.py --rewrite-pictures
 
 makes the pictures anew.
 """
 
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -24,8 +26,9 @@ from survey.models import Study
 from survey.services.banks.importing import import_questions
 from survey.services.stages import lifecycle
 from survey.services.studies.creating import create_study
-from tests import cast
+from tests import cast, databases
 from tests.browser.conftest import browser as browser
+from tests.infrastructure.test_process_manager import alive, eventually
 
 from .blocks import DOCS, blocks_of, files_of
 
@@ -42,24 +45,67 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def run(line: str, folder: Path, environment: dict[str, str]) -> str:
-    """Run a command of ours as `hunch` would."""
-    assert line.startswith("hunch "), line
-    command = [sys.executable, str(MANAGE), *line.split()[1:]]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST)
-    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
+# Each command runs in a process of its own that has loaded Hunch already: `hunch` as often would load it for long.
+SHELL = """
+import json, os, sys
+import django
+django.setup()
+from survey import cli
+for line in sys.stdin:
+    *sys.argv, output = json.loads(line)
+    if (child := os.fork()) == 0:
+        sys.stdin.close()
+        said = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        cli.main()
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Shell:
+    """Where the reader types commands, one after the other."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.output = folder / "said.txt"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SHELL],
+            cwd=folder,
+            env={**environment, "PYTHONPATH": str(MANAGE.parent), "DJANGO_SETTINGS_MODULE": "survey.settings"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, line: str) -> str:
+        """What a command printed."""
+        assert line.startswith("hunch "), line
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps([*line.split(), str(self.output)]) + "\n")
+        self.process.stdin.flush()
+        status, said = self.process.stdout.readline().strip(), self.output.read_text(encoding="utf-8")
+        assert status == "0", f"{line}: {status}\n{said[-6000:]}"
+        return said
+
+    def close(self) -> None:
+        self.process.communicate()
 
 
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.any_database
-def test_its_commands_run_in_their_order_in_an_empty_folder(tmp_path: Path, redis_server: Any) -> None:
+def test_its_commands_run_in_their_order_in_a_folder_of_their_own(
+    tmp_path: Path, redis_server: Any, django_db_setup: None
+) -> None:
+    """In an empty folder the first command makes the database: see tests/infrastructure/test_wheel.py."""
+    databases.copy_for_a_process(tmp_path / "var" / "hunch.sqlite3")
     port = free_port()
-    environment = {**os.environ, "HUNCH_VAR": str(tmp_path / "var"), "HUNCH_PORT": str(port)}
+    environment = {**os.environ, "HUNCH_VAR": str(tmp_path / "var"), "HUNCH_PORT": str(port), "HUNCH_WEB_WORKERS": "1"}
     for name in ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE"):
         environment.pop(name, None)
     server: subprocess.Popen[bytes] | None = None
+    shell = Shell(tmp_path, environment)
     said = ""
     try:
         for block in blocks_of(PAGE):
@@ -71,11 +117,16 @@ def test_its_commands_run_in_their_order_in_an_empty_folder(tmp_path: Path, redi
                 for line in block.text.strip().splitlines():
                     # The page's own port may be taken on this machine.
                     line += f" --base-url http://127.0.0.1:{port}" if " simulate " in line else ""
-                    said += run(line, tmp_path, environment)
+                    said += shell.run(line)
     finally:
+        shell.close()
         if server is not None:
+            children = psutil.Process(server.pid).children(recursive=True)
+            # The services of Hunch as Ctrl-C ends them.
             os.killpg(server.pid, signal.SIGINT)
-            server.wait(timeout=60)
+            status = server.wait(timeout=60)
+    assert status == 0 and len(children) >= 8
+    assert eventually(lambda: not alive(children)), alive(children)
     assert "imported 12 questions" in said and "created study first" in said
     # Some of the simulated people leave, as real ones do.
     in_time = re.search(r"1\s+open\s+\d+\s+\d+\s+\d+\s+(\d+) of 30", said)

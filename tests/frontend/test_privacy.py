@@ -179,6 +179,7 @@ def other_link(study: Study, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"link": token}
 
 
+@pytest.mark.any_database
 def test_the_admin_shows_nobody_by_a_panels_name(
     study: Study, kind: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,12 @@ __all__ = ["golden", "loaded"]
 
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
+# What whoever publishes a package may add.
+TOLD: dict[str, Any] = {
+    "author": ["Ada", "Ben"],
+    "licence": "https://creativecommons.org/licenses/by/4.0/",
+    "doi": "10.5281/zenodo.1",
+}
 TIME_OF_DAY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
@@ -48,6 +54,31 @@ def built(study: Study, folder: Path, **given: Any) -> Path:
     return folder / made.stem
 
 
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What `package` has built."""
+    return {"folder": tmp_path_factory.mktemp("packages")}
+
+
+@pytest.fixture
+def package(golden: None, shelf: dict[str, Path]) -> Callable[..., Path]:
+    """A package of a golden study, to be read and left as it is: the first test that asks for it builds it."""
+
+    def find(slug: str, audience: str, layout: str = "psych-ds", told: dict[str, Any] = TOLD) -> Path:
+        name = json.dumps([slug, audience, layout, told], sort_keys=True)
+        if name not in shelf:
+            folder = shelf["folder"] / str(len(shelf))
+            shelf[name] = built(study_of(slug), folder, audience=audience, layout=layout, **told)
+        return shelf[name]
+
+    return find
+
+
+def copied(package: Path, folder: Path) -> Path:
+    """The package once more, to be changed."""
+    return shutil.copytree(package, folder / package.name)
+
+
 def tables_of(package: Path) -> dict[str, list[dict[str, str]]]:
     found = {}
     for path in sorted((package / "data").iterdir()):
@@ -58,50 +89,50 @@ def tables_of(package: Path) -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
-def test_the_main_table_is_redone_from_the_files_alone(golden: None, slug: str, audience: str, tmp_path: Path) -> None:
-    study = study_of(slug)
-    package = built(study, tmp_path / "made", audience=audience)
-    figures = {one.name: one.combined.value for one in estimating.estimate(study).figures if one.combined}
-    stated = {row["figure"]: float(row["value"]) for row in tables_of(package)["maintable"]}
+def test_the_main_table_is_redone_from_the_files_alone(
+    package: Callable[..., Path], slug: str, audience: str, tmp_path: Path
+) -> None:
+    made = package(slug, audience)
+    figures = {one.name: one.combined.value for one in estimating.estimate(study_of(slug)).figures if one.combined}
+    stated = {row["figure"]: float(row["value"]) for row in tables_of(made)["maintable"]}
     assert stated == figures and len(figures) >= 2
     run = subprocess.run(
-        [sys.executable, "-I", str(package / "analysis.py")], capture_output=True, text=True, cwd=tmp_path, check=False
+        [sys.executable, "-I", str(made / "analysis.py")], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert all(name in run.stdout for name in figures) and "DIFFERS" not in run.stdout
 
 
-def test_the_program_notices_a_changed_answer(golden: None, tmp_path: Path) -> None:
-    package = built(study_of("answers"), tmp_path / "made", audience="public")
-    (path,) = (package / "data").glob("*-outcomes_data.csv")
+def test_the_program_notices_a_changed_answer(package: Callable[..., Path], tmp_path: Path) -> None:
+    made = copied(package("answers", "public"), tmp_path)
+    (path,) = (made / "data").glob("*-outcomes_data.csv")
     text = path.read_text(encoding="utf-8").splitlines()
     cells = text[1].split(",")
     cells[5] = "0.0" if cells[5] == "1.0" else "1.0"
     path.write_text("\n".join([text[0], ",".join(cells), *text[2:]]) + "\n", encoding="utf-8")
-    run = subprocess.run([sys.executable, str(package / "analysis.py")], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, str(made / "analysis.py")], capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "DIFFERS" in run.stdout
     if shutil.which("Rscript"):
-        run = subprocess.run(["Rscript", str(package / "analysis.R")], capture_output=True, text=True, check=False)
+        run = subprocess.run(["Rscript", str(made / "analysis.R")], capture_output=True, text=True, check=False)
         assert run.returncode == 1 and "DIFFERS" in run.stdout
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="Not tested: analysis.R, since R is not installed")
 @pytest.mark.parametrize("slug", SLUGS)
-def test_r_redoes_the_main_table(golden: None, slug: str, tmp_path: Path) -> None:
-    package = built(study_of(slug), tmp_path / "made", audience="public")
-    run = subprocess.run(["Rscript", str(package / "analysis.R")], capture_output=True, text=True, check=False)
+def test_r_redoes_the_main_table(package: Callable[..., Path], slug: str) -> None:
+    made = package(slug, audience="public")
+    run = subprocess.run(["Rscript", str(made / "analysis.R")], capture_output=True, text=True, check=False)
     assert run.returncode == 0 and "DIFFERS" not in run.stdout, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
-def test_croissant_is_valid_and_gives_every_record(golden: None, slug: str, audience: str, tmp_path: Path) -> None:
+def test_croissant_is_valid_and_gives_every_record(package: Callable[..., Path], slug: str, audience: str) -> None:
     croissant = pytest.importorskip("mlcroissant")
-    licence = "https://creativecommons.org/licenses/by/4.0/"
-    package = built(study_of(slug), tmp_path / "made", audience=audience, licence=licence, doi="10.5281/zenodo.1")
-    dataset = croissant.Dataset(jsonld=package / "croissant.json")
+    made = package(slug, audience)
+    dataset = croissant.Dataset(jsonld=made / "croissant.json")
     assert not dataset.metadata.issues.errors
-    for name, rows in tables_of(package).items():
+    for name, rows in tables_of(made).items():
         (stem,) = [one.name for one in dataset.metadata.record_sets if one.name.replace("_", "") == f"rows{name}"]
         records = list(dataset.records(stem))
         assert len(records) == len(rows), name
@@ -111,19 +142,19 @@ def test_croissant_is_valid_and_gives_every_record(golden: None, slug: str, audi
 
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
-def test_it_follows_the_rules_of_psych_ds(golden: None, slug: str, audience: str, tmp_path: Path) -> None:
-    package = built(study_of(slug), tmp_path / "made", audience=audience)
-    assert psych_ds.errors_of(package) == set()
-    assert (package / "README.md").is_file() and (package / "CHANGES.md").is_file()
+def test_it_follows_the_rules_of_psych_ds(package: Callable[..., Path], slug: str, audience: str) -> None:
+    made = package(slug, audience)
+    assert psych_ds.errors_of(made) == set()
+    assert (made / "README.md").is_file() and (made / "CHANGES.md").is_file()
     if (program := shutil.which("psychds-validator")) is not None:
-        run = subprocess.run([program, str(package)], capture_output=True, text=True, check=False)
+        run = subprocess.run([program, str(made)], capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout
 
 
-def test_what_breaks_the_rules_of_psych_ds_is_found(golden: None, tmp_path: Path) -> None:
-    package = built(study_of("answers"), tmp_path / "made", audience="public")
-    (table,) = (package / "data").glob("*-answers_data.csv")
-    description = package / "dataset_description.json"
+def test_what_breaks_the_rules_of_psych_ds_is_found(package: Callable[..., Path], tmp_path: Path) -> None:
+    made = copied(package("answers", "public"), tmp_path)
+    (table,) = (made / "data").glob("*-answers_data.csv")
+    description = made / "dataset_description.json"
     text, told = table.read_text(encoding="utf-8"), json.loads(description.read_text(encoding="utf-8"))
     header, rest = text.split("\n", 1)
 
@@ -131,7 +162,7 @@ def test_what_breaks_the_rules_of_psych_ds_is_found(golden: None, tmp_path: Path
         table.write_text(f"{columns}\n{rows}", encoding="utf-8")
         left = {name: value for name, value in {**told, **changed}.items() if value is not None}
         description.write_text(json.dumps(left), encoding="utf-8")
-        return psych_ds.errors_of(package)
+        return psych_ds.errors_of(made)
 
     assert found() == set()
     both = {"CSV_COLUMN_MISSING_FROM_METADATA", "VARIABLE_MISSING_FROM_CSV_COLUMNS"}
@@ -144,17 +175,17 @@ def test_what_breaks_the_rules_of_psych_ds_is_found(golden: None, tmp_path: Path
     assert found(**{"@type": "Thing"}) == found(**{"@context": "https://elsewhere/"}) == {"INCORRECT_DATASET_TYPE"}
     assert found() == set()
     description.write_text("{", encoding="utf-8")
-    assert psych_ds.errors_of(package) == {"INVALID_JSON_FORMATTING"}
+    assert psych_ds.errors_of(made) == {"INVALID_JSON_FORMATTING"}
     description.write_bytes(b'{"name": "\xff"}')
-    assert psych_ds.errors_of(package) == {"JSON_ENCODING_ERROR"}
+    assert psych_ds.errors_of(made) == {"JSON_ENCODING_ERROR"}
     description.unlink()
     table.rename(table.with_name("Study-1_data.csv"))
-    (package / "data/stage-1_data.xlsx").write_bytes(b"")
-    assert psych_ds.errors_of(package) == {
+    (made / "data/stage-1_data.xlsx").write_bytes(b"")
+    assert psych_ds.errors_of(made) == {
         *("MISSING_DATASET_DESCRIPTION", "FILENAME_KEYWORD_FORMATTING_ERROR", "EXTENSION_MISMATCH")
     }
-    shutil.rmtree(package / "data")
-    assert {"MISSING_DATA_DIRECTORY", "MISSING_DATAFILE"} <= psych_ds.errors_of(package)
+    shutil.rmtree(made / "data")
+    assert {"MISSING_DATA_DIRECTORY", "MISSING_DATAFILE"} <= psych_ds.errors_of(made)
 
 
 @contextmanager
@@ -174,37 +205,40 @@ def rows_in_another_order() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
-def test_it_has_the_same_bytes_when_it_is_built_again(golden: None, audience: str, tmp_path: Path) -> None:
-    made = []
-    for name, order in (("first", nullcontext()), ("second", rows_in_another_order())):
-        with order:
-            built(study_of("beliefs"), tmp_path / name, audience=audience)
-        (path,) = (tmp_path / name).glob("*.zip")
-        made.append(path.read_bytes())
-    assert made[0] == made[1]
+def test_it_has_the_same_bytes_when_it_is_built_again(
+    package: Callable[..., Path], audience: str, tmp_path: Path
+) -> None:
+    first = package("beliefs", audience)
+    with rows_in_another_order():
+        second = built(study_of("beliefs"), tmp_path / "second", audience=audience, **TOLD)
+    assert archive_of(first) == archive_of(second)
 
 
-def test_every_file_has_its_checksum_and_the_codebook_every_column(golden: None, tmp_path: Path) -> None:
-    package = built(study_of("beliefs"), tmp_path / "made", audience="internal")
-    sums = dict(reversed(line.split("  ")) for line in (package / "SHA256SUMS").read_text().splitlines())
-    paths = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+def archive_of(package: Path) -> bytes:
+    return package.with_name(f"{package.name}.zip").read_bytes()
+
+
+def test_every_file_has_its_checksum_and_the_codebook_every_column(package: Callable[..., Path]) -> None:
+    made = package("beliefs", "internal")
+    sums = dict(reversed(line.split("  ")) for line in (made / "SHA256SUMS").read_text().splitlines())
+    paths = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
     assert set(sums) == paths - {"SHA256SUMS"}
-    assert all(hashlib.sha256((package / name).read_bytes()).hexdigest() == found for name, found in sums.items())
-    codebook = (package / "codebook.md").read_text(encoding="utf-8")
-    for rows in tables_of(package).values():
+    assert all(hashlib.sha256((made / name).read_bytes()).hexdigest() == found for name, found in sums.items())
+    codebook = (made / "codebook.md").read_text(encoding="utf-8")
+    for rows in tables_of(made).values():
         assert not rows or all(f"| {column} |" in codebook for column in rows[0])
 
 
-def test_a_public_package_tells_nothing_of_single_people(golden: None, tmp_path: Path) -> None:
+def test_a_public_package_tells_nothing_of_single_people(package: Callable[..., Path]) -> None:
     study = study_of("beliefs")
-    inside = tables_of(built(study, tmp_path / "in", audience="internal"))["answers"]
+    inside = tables_of(package("beliefs", "internal"))["answers"]
     assert any(row["explanation"] for row in inside) and any(row["own_answer"] for row in inside)
-    package = built(study, tmp_path / "out", audience="public")
-    everything = "".join(path.read_text(encoding="utf-8") for path in (package / "data").iterdir())
+    made = package("beliefs", "public")
+    everything = "".join(path.read_text(encoding="utf-8") for path in (made / "data").iterdir())
     assert not TIME_OF_DAY.search(everything)
     for pseudonym in Respondent.objects.filter(study=study).values_list("pseudonym", flat=True):
         assert pseudonym not in everything
-    tables = tables_of(package)
+    tables = tables_of(made)
     assert not {"explanation", "own_answer"} & set(tables["answers"][0])
     assert not {"audit", "questionreports", "steps", "practice", "amendments", "checks"} & set(tables)
     assert not {"responses", "panel_status", "reward", "bonus"} & set(tables["answers"][0]) | {
@@ -291,24 +325,23 @@ def crate_problems(package: Path) -> list[str]:
 
 @pytest.mark.parametrize("layout", ["psych-ds", "hugging-face"])
 @pytest.mark.parametrize("slug", SLUGS)
-def test_ro_crate_names_every_file(golden: None, slug: str, layout: str, tmp_path: Path) -> None:
-    given = {"author": ["Ada", "Ben"], "licence": "https://creativecommons.org/licenses/by/4.0/"}
-    assert crate_problems(built(study_of(slug), tmp_path / "with", layout=layout, **given)) == []
-    package = built(study_of(slug), tmp_path / "without", layout=layout)
-    assert crate_problems(package) == []
-    (package / "codebook.md").write_text("changed", encoding="utf-8")
-    assert crate_problems(package) == ["codebook.md"]
+def test_ro_crate_names_every_file(package: Callable[..., Path], slug: str, layout: str, tmp_path: Path) -> None:
+    assert crate_problems(package(slug, "public", layout)) == []
+    if slug == "answers":  # Without author and licence, once.
+        assert crate_problems(package(slug, "public", layout, told={})) == []
+    made = copied(package(slug, "public", layout), tmp_path)
+    (made / "codebook.md").write_text("changed", encoding="utf-8")
+    assert crate_problems(made) == ["codebook.md"]
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_folder_for_the_hub_has_a_card_over_its_tables(
-    golden: None, slug: str, audience: str, tmp_path: Path
+    package: Callable[..., Path], slug: str, audience: str
 ) -> None:
     """The rules of the Hub's page on manual configuration and of its list of a card's fields."""
-    licence = "https://creativecommons.org/licenses/by/4.0/"
-    package = built(study_of(slug), tmp_path / "made", audience=audience, layout="hugging-face", licence=licence)
-    text = (package / "README.md").read_text(encoding="utf-8")
+    made = package(slug, audience, "hugging-face")
+    text = (made / "README.md").read_text(encoding="utf-8")
     empty, head, body = text.split("---\n", 2)
     card = yaml.safe_load(head)
     assert empty == "" and body.startswith("\n# ") and card["license"] == "cc-by-4.0" and card["pretty_name"]
@@ -317,26 +350,25 @@ def test_a_folder_for_the_hub_has_a_card_over_its_tables(
     names = [one["config_name"] for one in card["configs"]]
     assert len(set(names)) == len(names) and all(re.fullmatch(r"\w+", name) for name in names)
     paths = set()
-    csvs = tables_of(built(study_of(slug), tmp_path / "csv", audience=audience))
+    csvs = tables_of(package(slug, audience))
     for one in card["configs"]:
         ((split, path),) = [(file["split"], file["path"]) for file in one["data_files"]]
         assert split == "train"
         paths.add(path)
-        rows = pyarrow.parquet.read_table(package / path)
+        rows = pyarrow.parquet.read_table(made / path)
         assert rows.num_rows == len(csvs[one["config_name"].replace("_", "")]) > 0, path
         assert rows.column_names == list(csvs[one["config_name"].replace("_", "")][0])
     longest = max(len(rows) for rows in csvs.values())
     assert card["size_categories"] == ["n<1K" if longest < 1000 else "1K<n<10K"]
-    assert paths == {path.relative_to(package).as_posix() for path in (package / "data").iterdir()}
+    assert paths == {path.relative_to(made).as_posix() for path in (made / "data").iterdir()}
 
 
-def test_a_folder_for_the_hub_has_the_same_bytes_when_it_is_built_again(golden: None, tmp_path: Path) -> None:
-    made = []
-    for name in ("first", "second"):
-        built(study_of("beliefs"), tmp_path / name, layout="hugging-face")
-        (path,) = (tmp_path / name).glob("*.zip")
-        made.append(path.read_bytes())
-    assert made[0] == made[1]
+def test_a_folder_for_the_hub_has_the_same_bytes_when_it_is_built_again(
+    package: Callable[..., Path], tmp_path: Path
+) -> None:
+    first = package("beliefs", "public", "hugging-face")
+    second = built(study_of("beliefs"), tmp_path / "second", audience="public", layout="hugging-face", **TOLD)
+    assert archive_of(first) == archive_of(second)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
 from survey.models import AuditEntry, Stage
 from survey.services.base import audit_chain, auditing
@@ -17,6 +19,7 @@ from survey.services.base.hashing import digest
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.golden import store
 from tests.golden.test_golden import STUDIES, golden, loaded, study_of
 from tools import verify_study
 
@@ -24,14 +27,23 @@ pytestmark = pytest.mark.django_db
 __all__ = ["golden", "loaded"]
 
 
+@pytest.fixture(scope="module")
+def exported(loaded: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The export of the study with four stages, with a sealed audit and one entry that is not sealed. Its rows stay in
+    the database for all tests here, as those of `loaded` do."""
+    folder = tmp_path_factory.mktemp("exported")
+    with django_db_blocker.unblock(), override_settings(HUNCH_IDENTITY_KEY=store.IDENTITY_KEY):
+        audit_chain.seal_entries()
+        study = study_of("beliefs")
+        auditing.record("export_answers", study)
+        files.write_export(study, folder)
+    return folder
+
+
 @pytest.fixture
-def beliefs(golden: None, tmp_path: Path) -> Path:
-    """The export of the study with four stages, with a sealed audit and one entry that is not sealed."""
-    audit_chain.seal_entries()
-    study = study_of("beliefs")
-    auditing.record("export_answers", study)
-    files.write_export(study, tmp_path)
-    return tmp_path
+def beliefs(exported: Path, golden: None, tmp_path: Path) -> Path:
+    """A copy of that export, to be changed."""
+    return shutil.copytree(exported, tmp_path / "beliefs")
 
 
 def change(folder: Path, name: str, changed: Callable[[list[dict[str, str]]], Any]) -> None:

@@ -130,6 +130,24 @@ def test_where_the_database_comes_later_its_first_connection_is_refused(
     connection_created.send(sender=type(connection), connection=connection)  # Compared once: nothing more is asked.
 
 
+@pytest.fixture(scope="module")
+def used(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of processes that have another key than the one that their database was used with."""
+    folder = tmp_path_factory.mktemp("used")
+    databases.copy_for_a_process(folder / "hunch.sqlite3")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HUNCH_VAR": str(folder),
+        "HUNCH_IDENTITY_KEY": OTHER_IDENTITY,
+        "DJANGO_SETTINGS_MODULE": "survey.settings",
+        "HUNCH_WEB_WORKERS": "1",  # Where two end at the same moment, gunicorn's own status is lost in a traceback.
+    }
+    manage = [sys.executable, str(ROOT / "manage.py"), "keys"]
+    subprocess.run(manage, env=environment, check=True, capture_output=True)
+    return environment | {"SECRET_KEY": "another secret key " * 4}
+
+
 @pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.django_db
@@ -143,24 +161,13 @@ def test_where_the_database_comes_later_its_first_connection_is_refused(
     ],
     ids=["web", "worker", "beat", "up"],
 )
-def test_no_process_starts_with_another_key(arguments: list[str], status: int, tmp_path: Path) -> None:
-    if connection.vendor == "sqlite":
-        databases.copy_for_a_process(tmp_path / "var" / "hunch.sqlite3")
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
-        "HUNCH_VAR": str(tmp_path / "var"),
-        "HUNCH_IDENTITY_KEY": OTHER_IDENTITY,
-        "DJANGO_SETTINGS_MODULE": "survey.settings",
-        "HUNCH_WEB_WORKERS": "1",  # Where two end at the same moment, gunicorn's own status is lost in a traceback.
-    }
-    manage = [sys.executable, str(ROOT / "manage.py"), "keys"]
-    subprocess.run(manage, env=environment, check=True, capture_output=True)
-    environment["SECRET_KEY"] = "another secret key " * 4
+def test_no_process_starts_with_another_key(
+    arguments: list[str], status: int, used: dict[str, str], tmp_path: Path
+) -> None:
     if arguments[0] == "manage.py":
         arguments = [str(ROOT / "manage.py"), *arguments[1:]]
     done = subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100
+        [sys.executable, *arguments], env=used, cwd=tmp_path, capture_output=True, text=True, timeout=100
     )
     assert done.returncode == status, done.stdout + done.stderr
     assert "SECRET_KEY is not the key" in done.stdout + done.stderr

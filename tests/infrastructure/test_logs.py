@@ -2,14 +2,13 @@
 
 import json
 import logging
-import os
 import re
-import subprocess
+import runpy
 import sys
 
 import pytest
 
-from survey import gunicorn_config
+from survey import gunicorn_config, settings
 from survey.log_format import JsonFormatter, LineFormatter, redact
 
 PERSON = "5f1a2b3c4d5e6f7a8b9c0d1e"
@@ -83,11 +82,7 @@ def test_json_has_the_same_ids_removed_and_nothing_beside_what_is_named() -> Non
 
 
 @pytest.mark.parametrize(("chosen", "formatter"), [("json", "JsonFormatter"), ("", "LineFormatter")])
-def test_the_setting_chooses_the_format(chosen: str, formatter: str) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", "from survey import settings; print(settings.LOGGING['formatters']['line']['()'])"],
-        env={**os.environ, "HUNCH_LOG": chosen},
-        capture_output=True,
-        text=True,
-    )
-    assert run.stdout.strip() == f"survey.log_format.{formatter}", run.stderr
+def test_the_setting_chooses_the_format(chosen: str, formatter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUNCH_LOG", chosen)
+    read = runpy.run_path(settings.__file__)
+    assert read["LOGGING"]["formatters"]["line"]["()"] == f"survey.log_format.{formatter}"

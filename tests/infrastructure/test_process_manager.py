@@ -64,12 +64,12 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 @contextmanager
-def up(folder: Path, *, port: int) -> Iterator[Running]:
+def up(folder: Path, *program: str) -> Iterator[Running]:
     environment = {**os.environ, "HUNCH_VAR": str(folder), "DJANGO_SETTINGS_MODULE": "survey.settings"}
     for name in ("REDIS_URL", "DATABASE_URL", "HUNCH_HEARTBEAT"):
         environment.pop(name, None)
     process = subprocess.Popen(
-        [sys.executable, "-u", "manage.py", "up", "--port", str(port)],
+        [sys.executable, "-u", *program],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -104,44 +104,6 @@ def taken_port() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, taken_port: int) -> Iterator[Running]:
-    with up(tmp_path_factory.mktemp("up") / "var", port=taken_port) as services:
-        yield services
-
-
-def test_it_takes_another_port_when_the_port_is_taken_and_says_so(running: Running, taken_port: int) -> None:
-    assert f"Port {taken_port} cannot be used" in running.output
-    assert not running.base_url.endswith(f":{taken_port}")
-    with urllib.request.urlopen(f"{running.base_url}/healthz", timeout=10) as response:
-        assert response.status == 200
-
-
-def test_a_second_manager_from_the_same_folder_is_refused(running: Running) -> None:
-    second = subprocess.run(
-        [sys.executable, "manage.py", "up"], cwd=ROOT, env=running.environment, capture_output=True, text=True
-    )
-    assert second.returncode == 1
-    assert "already runs" in second.stderr
-    assert "Traceback" not in second.stderr
-
-
-def test_a_killed_ml_worker_is_started_again_without_its_old_pool(running: Running) -> None:
-    worker = running.ml_worker()
-    assert worker is not None
-    assert eventually(worker.children)
-    pool = worker.children(recursive=True)
-    worker.kill()
-    assert eventually(lambda: running.ml_worker() not in (None, worker))
-    assert eventually(lambda: not alive(pool))
-
-
-def test_run_time_files_are_ours_alone(running: Running) -> None:
-    folder = Path(running.environment["HUNCH_VAR"])
-    for path in [folder, *folder.glob("log/*.log"), *folder.glob("run/*")]:
-        assert path.stat().st_mode & 0o077 == 0, path
-
-
-@pytest.fixture
 def migrated(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a migrated database: to make one takes longer than to start all services."""
     folder = tmp_path_factory.mktemp("up") / "var"
@@ -149,21 +111,111 @@ def migrated(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
+@dataclass
+class Life:
+    """What was seen of one `manage.py up` and its children, from the start to a kill that no handler sees."""
+
+    output: str
+    base_url: str
+    status_of_health: int
+    second: "subprocess.CompletedProcess[str]"
+    left_of_a_pool: list[psutil.Process]
+    restarted: bool
+    open_to_others: list[Path]
+    children: list[psutil.Process]
+    left_after_a_kill: list[psutil.Process]
+
+
+@pytest.fixture(scope="module")
+def life(migrated: Path, taken_port: int) -> Life:
+    """All services start once for all tests here: they take most of the time."""
+    with up(migrated, "manage.py", "up", "--port", str(taken_port)) as running:
+        with urllib.request.urlopen(f"{running.base_url}/healthz", timeout=10) as response:
+            status_of_health = response.status
+        second = subprocess.run(
+            [sys.executable, "manage.py", "up"], cwd=ROOT, env=running.environment, capture_output=True, text=True
+        )
+        children = running.descendants()
+        worker = running.ml_worker()
+        assert worker is not None
+        assert eventually(worker.children)
+        pool = worker.children(recursive=True)
+        worker.kill()
+        restarted = eventually(lambda: running.ml_worker() not in (None, worker))
+        eventually(lambda: not alive(pool))
+        paths = [migrated, *migrated.glob("log/*.log"), *migrated.glob("run/*")]
+        open_to_others = [path for path in paths if path.stat().st_mode & 0o077]
+        children += [child for child in running.descendants() if child not in children]
+        running.process.kill()
+        eventually(lambda: not alive(children), seconds=60)  # They are nice to others.
+        return Life(
+            output=running.output,
+            base_url=running.base_url,
+            status_of_health=status_of_health,
+            second=second,
+            left_of_a_pool=alive(pool),
+            restarted=restarted,
+            open_to_others=open_to_others,
+            children=children,
+            left_after_a_kill=alive(children),
+        )
+
+
+def test_it_takes_another_port_when_the_port_is_taken_and_says_so(life: Life, taken_port: int) -> None:
+    assert f"Port {taken_port} cannot be used" in life.output
+    assert not life.base_url.endswith(f":{taken_port}")
+    assert life.status_of_health == 200
+
+
+def test_a_second_manager_from_the_same_folder_is_refused(life: Life) -> None:
+    assert life.second.returncode == 1
+    assert "already runs" in life.second.stderr
+    assert "Traceback" not in life.second.stderr
+
+
+def test_a_killed_ml_worker_is_started_again_without_its_old_pool(life: Life) -> None:
+    assert life.restarted and life.left_of_a_pool == []
+
+
+def test_run_time_files_are_ours_alone(life: Life) -> None:
+    assert life.open_to_others == []
+
+
+def test_every_process_ends_when_the_manager_is_killed(life: Life) -> None:
+    assert len(life.children) >= 8  # redis, web and its two, two workers and their pools, beat
+    assert life.left_after_a_kill == []
+
+
+# Two services that are there at once, each with a child of its own. One does not end when it is asked to.
+SMALL = """
+import sys
+import django
+django.setup()
+from django.core.management import call_command
+from survey import process_manager
+from survey.process_manager import ProcessManager, Service
+process_manager.GRACE = 1.0
+ProcessManager._describe_services = lambda self, listener: [
+    Service("parent", ["sh", "-c", "sleep 600 & wait"]),
+    Service("stubborn", ["sh", "-c", "trap '' TERM; sleep 600 & wait; wait"]),
+]
+ProcessManager.wait_healthy = lambda self: None
+call_command("up")
+"""
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
-def test_it_ends_every_process_that_it_started(number: signal.Signals, status: int, migrated: Path) -> None:
-    with up(migrated, port=8000) as services:
+def test_a_signal_ends_every_process(
+    number: signal.Signals, status: int, tmp_path: Path, django_db_setup: None
+) -> None:
+    """The services of Hunch end in this way in tests/documents/test_tutorial.py."""
+    databases.copy_for_a_process(tmp_path / "var" / "hunch.sqlite3")
+    with up(tmp_path / "var", "-c", SMALL) as services:
+        assert eventually(lambda: len(services.descendants()) == 4)
         children = services.descendants()
-        assert len(children) >= 8  # redis, web and its two, two workers and their pools, beat
         services.process.send_signal(number)
         assert services.process.wait(timeout=90) == status
         assert alive(children) == []
-
-
-def test_every_process_ends_when_the_manager_is_killed(migrated: Path) -> None:
-    with up(migrated, port=8000) as services:
-        children = services.descendants()
-        services.process.kill()
-        assert eventually(lambda: not alive(children), seconds=60), alive(children)  # They are nice to others.
 
 
 def test_a_service_that_keeps_dying_stops_the_others_and_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,25 @@
 """Settings refuse what they cannot use, name the variable, and make keys that only we can read."""
 
 import concurrent.futures
-import json
+import importlib.util
 import os
+import runpy
 import stat
 import subprocess
 import sys
+import traceback
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
 import pytest
+from django.core.checks import CheckMessage
+from django.core.checks.registry import registry
 from django.core.exceptions import ImproperlyConfigured
 
 from survey import settings as readers
+from survey import system_checks
 
 ROOT = Path(__file__).parents[2]
 PRODUCTION = {
@@ -35,6 +43,19 @@ def load(folder: Path, wanted: str = "settings.HUNCH_ENV", **environment: str) -
     )
 
 
+def read(folder: Path, **environment: str) -> SimpleNamespace:
+    """The settings that the same environment gives, executed anew in this process."""
+    with mock.patch.dict(os.environ, {"HUNCH_VAR": str(folder), **environment}, clear=True):
+        return SimpleNamespace(**runpy.run_path(readers.__file__))
+
+
+def refusal(folder: Path, **environment: str) -> str:
+    """What a start with that environment prints."""
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(folder, **environment)
+    return "".join(traceback.format_exception(refused.value))
+
+
 def test_it_starts_with_nothing_set_on_loopback_only(tmp_path: Path) -> None:
     run = load(tmp_path / "var", "settings.ALLOWED_HOSTS, settings.DEBUG, settings.DATABASES['default']['ENGINE']")
     assert run.stdout.strip() == "['localhost', '127.0.0.1', '[::1]'] False django.db.backends.sqlite3"
@@ -43,16 +64,19 @@ def test_it_starts_with_nothing_set_on_loopback_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "HUNCH_IDENTITY_KEY", "HUNCH_HOSTS", "DATABASE_URL"])
 def test_production_refuses_to_start_without(name: str, tmp_path: Path) -> None:
-    run = load(tmp_path, **{key: value for key, value in PRODUCTION.items() if key != name})
-    assert run.returncode != 0
-    assert f"ImproperlyConfigured: {name}" in run.stderr
+    said = refusal(tmp_path, **{key: value for key, value in PRODUCTION.items() if key != name})
+    assert f"ImproperlyConfigured: {name}" in said
 
 
 def test_production_starts_with_all_of_them_and_insists_on_tls(tmp_path: Path) -> None:
-    run = load(
-        tmp_path, "settings.SECURE_SSL_REDIRECT, settings.SESSION_COOKIE_SECURE, settings.ALLOWED_HOSTS", **PRODUCTION
-    )
-    assert run.stdout.strip() == "True True ['study.example.org']", run.stderr
+    settings = read(tmp_path, **PRODUCTION)
+    assert settings.SECURE_SSL_REDIRECT is settings.SESSION_COOKIE_SECURE is True
+    assert settings.ALLOWED_HOSTS == ["study.example.org"]
+
+
+def test_a_bad_value_ends_a_process_that_starts(tmp_path: Path) -> None:
+    run = load(tmp_path, HUNCH_PORT="eighty")
+    assert run.returncode != 0 and "ImproperlyConfigured: HUNCH_PORT" in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -67,8 +91,7 @@ def test_production_starts_with_all_of_them_and_insists_on_tls(tmp_path: Path) -
     ],
 )
 def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> None:
-    run = load(tmp_path, **{**PRODUCTION, name: value})
-    assert f"ImproperlyConfigured: {name}" in run.stderr
+    assert f"ImproperlyConfigured: {name}" in refusal(tmp_path, **{**PRODUCTION, name: value})
 
 
 @pytest.mark.parametrize(
@@ -113,16 +136,20 @@ def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> Non
     ],
 )
 def test_it_refuses_a_bad_value_of(name: str, value: str, tmp_path: Path) -> None:
-    run = load(tmp_path, **{name: value})
-    assert run.returncode != 0
-    assert f"ImproperlyConfigured: {name}" in run.stderr
-    assert "hunter2" not in run.stderr
+    said = refusal(tmp_path, **{name: value})
+    assert f"ImproperlyConfigured: {name}" in said
+    assert "hunter2" not in said
 
 
 @pytest.mark.parametrize("value", ["dask://10.0.0.1:8786", "dask+tls://[fd00::1]:8786"])
-def test_a_dask_cluster_can_be_named_and_is_not_loaded(value: str, tmp_path: Path) -> None:
-    run = load(tmp_path, "settings.HUNCH_COMPUTE, 'distributed' in __import__('sys').modules", HUNCH_COMPUTE=value)
-    assert run.stdout.split() == [value, "False"], run.stderr
+def test_a_dask_cluster_can_be_named(value: str, tmp_path: Path) -> None:
+    assert value == read(tmp_path, HUNCH_COMPUTE=value).HUNCH_COMPUTE
+
+
+def test_nothing_is_loaded_for_a_cluster_or_a_bucket(tmp_path: Path) -> None:
+    chosen = {"HUNCH_COMPUTE": "dask+tls://[fd00::1]:8786", "HUNCH_STORAGE_URL": "s3://files?region=eu-central-1"}
+    run = load(tmp_path, "sorted({'distributed', 'storages', 'boto3'} & set(__import__('sys').modules))", **chosen)
+    assert run.stdout.strip() == "[]", run.stderr
 
 
 @pytest.mark.parametrize(
@@ -143,32 +170,27 @@ def test_a_dask_cluster_can_be_named_and_is_not_loaded(value: str, tmp_path: Pat
         ),
     ],
 )
-def test_files_lie_where_the_url_says_and_nothing_is_loaded_for_it(
-    value: str, shown: str, options: dict[str, str], tmp_path: Path
-) -> None:
-    wanted = "settings.HUNCH_STORAGE_URL, settings.STORAGES['default']['OPTIONS'], 'boto3' in __import__('sys').modules"
-    run = load(tmp_path, f"__import__('json').dumps(({wanted}), default=str)", HUNCH_STORAGE_URL=value)
-    assert run.returncode == 0, run.stderr
-    url, found, is_loaded = json.loads(run.stdout)
-    assert url == shown.format(var=tmp_path) and not is_loaded
+def test_files_lie_where_the_url_says(value: str, shown: str, options: dict[str, str], tmp_path: Path) -> None:
+    settings = read(tmp_path, HUNCH_STORAGE_URL=value)
+    assert shown.format(var=tmp_path) == settings.HUNCH_STORAGE_URL
+    found = settings.STORAGES["default"]["OPTIONS"]
     for name, expected in options.items():
         assert str(found[name]) == expected.format(var=tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path, settings: Any) -> None:
     (tmp_path / "file").write_text("no folder")
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "survey.settings",
-        "HUNCH_VAR": str(tmp_path / "var"),
-        "HUNCH_STORAGE_URL": (tmp_path / "file" / "below").as_uri(),
-    }
-    command = [sys.executable, "manage.py", "check"]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert run.returncode != 0
-    assert f"(hunch.E005) HUNCH_STORAGE_URL: {tmp_path}/file/below cannot be written" in run.stderr
-    environment["HUNCH_STORAGE_URL"] = (tmp_path / "made" / "for us").as_uri()
-    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True).returncode == 0
+    assert system_checks.folder_of_files_is_writable in registry.get_checks()
+
+    def checked(folder: Path) -> list[CheckMessage]:
+        given = read(tmp_path / "var", HUNCH_STORAGE_URL=folder.as_uri())
+        settings.HUNCH_STORAGE_URL, settings.STORAGES = given.HUNCH_STORAGE_URL, given.STORAGES
+        return system_checks.folder_of_files_is_writable()
+
+    (error,) = checked(tmp_path / "file" / "below")
+    assert (error.id, error.is_serious()) == ("hunch.E005", True)
+    assert error.msg.startswith(f"HUNCH_STORAGE_URL: {tmp_path}/file/below cannot be written")
+    assert checked(tmp_path / "made" / "for us") == []
     assert stat.S_IMODE((tmp_path / "made" / "for us").stat().st_mode) == 0o700
 
 
@@ -181,12 +203,11 @@ def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None
     ],
 )
 def test_it_says_which_extra_is_missing(module: str, extra: str, name: str, value: str, tmp_path: Path) -> None:
-    program = f"import sys; sys.modules[{module!r}] = None; from survey import settings"
-    environment = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(tmp_path), name: value}
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert run.returncode != 0
+    find = importlib.util.find_spec
+    with mock.patch.object(importlib.util, "find_spec", lambda wanted: None if wanted == module else find(wanted)):
+        found = refusal(tmp_path, **{name: value})
     said = f"ImproperlyConfigured: {name}: needs a package that is not installed; "
-    assert f'{said}run: pip install "hunch[{extra}]"' in run.stderr
+    assert f'{said}run: pip install "hunch[{extra}]"' in found
 
 
 def test_keys_are_made_once_and_only_we_can_read_them(tmp_path: Path) -> None:
@@ -256,8 +277,8 @@ def test_one_core_has_one_process_of_web(tmp_path: Path) -> None:
     cores = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(cores)})
-        assert load(tmp_path, "settings.HUNCH_WEB_WORKERS").stdout.split() == ["1"]
-        assert load(tmp_path, "settings.HUNCH_WEB_WORKERS", HUNCH_WEB_WORKERS="3").stdout.split() == ["3"]
+        assert read(tmp_path).HUNCH_WEB_WORKERS == 1
+        assert read(tmp_path, HUNCH_WEB_WORKERS="3").HUNCH_WEB_WORKERS == 3
     finally:
         os.sched_setaffinity(0, cores)
-    assert load(tmp_path, "settings.HUNCH_WEB_WORKERS").stdout.split() == [str(min(2, len(cores)))]
+    assert min(2, len(cores)) == read(tmp_path).HUNCH_WEB_WORKERS

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from survey.operation import channels, site_health
+from survey.operation import site_health
 from tests.panels.conftest import fake, signing_key
 
 __all__ = ["fake", "signing_key"]
@@ -46,8 +46,8 @@ def outside(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Outside:
     settings.HUNCH_PING_URL = PING
     there = Outside()
     client = httpx.Client(transport=httpx.MockTransport(there.answer))
-    monkeypatch.setattr(channels.httpx, "post", client.post)
-    monkeypatch.setattr(channels.httpx, "get", client.get)
+    monkeypatch.setattr(httpx, "post", client.post)
+    monkeypatch.setattr(httpx, "get", client.get)
     return there
 
 

@@ -59,16 +59,22 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0, people:
         )
         step = int(rng.choice([3, 7, 12])) * (1 if pair.outcome else -1)
         posterior = prior + step if rng.random() < chance else prior
-        for number, (screen, value) in enumerate((("prior", prior), ("posterior", posterior)), start=1):
+        given_beliefs = [("prior", prior, None), ("posterior", posterior, None)]
+        if pair.evidence_2_id is not None:  # Two evidence questions: as many people see either one first.
+            first = 1 + one.slot.number % 2
+            given_beliefs = [("prior", prior, None), ("step_1", posterior, first)]
+            given_beliefs += [("posterior", int(np.clip(posterior + rng.integers(-9, 10), 0, 100)), 3 - first)]
+        for number, (screen, value, place) in enumerate(given_beliefs, start=1):
             responses.append(
                 Response(
                     assignment=one, number=number, screen=screen, screen_sha256="0" * 64, answered_at=now, server_ms=900
                 )
             )
-            beliefs.append((screen, value))
+            beliefs.append((screen, value, place))
     stored = Response.objects.bulk_create(responses)
     Belief.objects.bulk_create(
-        Belief(response=row, kind=kind, value=value) for row, (kind, value) in zip(stored, beliefs, strict=True)
+        Belief(response=row, kind=kind, value=value, place=place)
+        for row, (kind, value, place) in zip(stored, beliefs, strict=True)
     )
     return stage
 

@@ -445,20 +445,23 @@ def test_one_that_was_cut_off_before_the_end_lets_nothing_start_and_can_be_repea
 
 
 def test_a_backup_of_a_later_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db.migrations import Migration
     from django.db.migrations.loader import MigrationLoader
     from django.db.migrations.recorder import MigrationRecorder
 
-    plain = MigrationLoader.build_graph
+    plain = MigrationLoader.load_disk
 
-    def build_graph(self: Any) -> None:
+    def load_disk(self: Any) -> None:
         plain(self)
-        self.graph.nodes["survey", "0999_later"] = self.graph.nodes["survey", "0001_initial"]
+        later = Migration("0999_later", "survey")
+        later.dependencies = [max(node for node in self.disk_migrations if node[0] == "survey")]
+        self.disk_migrations["survey", "0999_later"] = later
 
     recorder = MigrationRecorder(connection)
     recorder.record_applied("survey", "0999_later")
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(MigrationLoader, "build_graph", build_graph)
+            patch.setattr(MigrationLoader, "load_disk", load_disk)
             making.make(tmp_path / "a.backup", PASSPHRASE)
     finally:
         recorder.record_unapplied("survey", "0999_later")

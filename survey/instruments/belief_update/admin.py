@@ -1,4 +1,4 @@
-"""Pairs and beliefs in the admin, read-only."""
+"""Pairs and beliefs in the admin, read-only. The aid of a pair tells of a condition, so that blind studies hide it."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 
 from survey.read_only_admin import ReadOnlyAdmin, link_to
+from survey.services.answers.blinding import HIDDEN
 
-from .models import Belief, Pair
+from .models import Aid, Belief, Pair
 
 
 @admin.register(Pair)
@@ -17,6 +18,20 @@ class PairAdmin(ReadOnlyAdmin):
     list_select_related = ("item", "evidence", "target")
     search_fields = ("=evidence__external_id", "=target__external_id", "=item__key")
     search_help_text = "By the whole id of a question or the whole key of the item."
+    readonly_fields = ("shown_aid",)
+
+    @admin.display(description="aid beside the target")
+    def shown_aid(self, pair: Pair) -> str:
+        """What it says to whoever is in an arm with an aid."""
+        if pair.item.study.is_blind:
+            return HIDDEN
+        stored = Aid.objects.filter(pair=pair).first()
+        if stored is None:
+            return "none"
+        return (
+            f"{stored.language_model} was right on {stored.right} of the {stored.asked} most similar questions, "
+            f"{stored.get_similarity_display()}: {', '.join(stored.questions)}"
+        )
 
     @admin.display(description="evidence")
     def evidence_question(self, pair: Pair) -> SafeString | str:

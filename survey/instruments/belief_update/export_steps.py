@@ -1,4 +1,4 @@
-"""`steps.csv`: a row for each step of each answer that counts, in studies with several evidence questions."""
+"""`belief_steps.csv`: a row for each step of each answer that counts, in studies with several evidence questions."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from .labels import beliefs_of
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
 
-FILE = "steps.csv"
+FILE = "belief_steps.csv"  # steps.csv has the pages of every study.
 COLUMNS = (
     Column("stage", "number", "The stage, from 1.", whole=True),
     Column("slot", "number", "Place in the order of the stage's draw; with the stage it names the answer.", whole=True),

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from django.db import transaction
 
-from predictors.endpoints import Endpoint
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, READING_VERSION, Detail, Source, Text, TextReader, TextReading
 from predictors.readings.sources import ENDPOINT, FILE, LOCAL
@@ -122,6 +121,7 @@ def _reader_of(source: Source) -> TextReader:
 
         return CausalReader(source.target)
     if source.scheme == ENDPOINT:
+        from predictors.endpoints import Endpoint
         from predictors.readings.completions import CompletionReader
 
         endpoint = Endpoint.from_environment(url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=8)

@@ -831,6 +831,8 @@ def _figure(
         )
         for odds_ratio in (read[0].odds_ratio, np.inf)
     )
+    if measures[0].has_far_answers:
+        figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
     return replace(
         figure,
         such_questions=analysis.such_questions(figure, parts, values, masks, [measure.per for measure in measures]),

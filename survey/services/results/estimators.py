@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -446,41 +446,92 @@ def such_questions(
     questions. The arrays are one for each part, as `estimate` took them."""
     if figure.combined is None or not figure.combined.has_interval:
         return None
-    errors, shares, people, about, things = [], [], [], [], []
-    alone, total = -1, 0.0
-    for stage, part, value, mask, below in zip(figure.stages, parts, values, masks, per, strict=True):
-        if not stage.weight or (mask is not None and not mask.any()):
-            continue
+    found = _errors(figure, parts, values, masks, per)
+    if found is None:
+        return None
+    about, things, alone = [], [], -1
+    for part in found.parts:
         if part.subjects is None:
             return None
-        sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
-        weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
-        error, share = bandit.error_contributions(values=value, weight=weight, domain=mask, per=below)
-        # The stages' sums are put together, so that a stage counts by how much of the part it has.
-        inside = weight if below is None else weight * below
-        within = stage.weight * float((inside if mask is None else inside[mask]).sum() / weight.sum())
-        total += within
-        errors.append(within * error)
-        shares.append(within * share)
-        people.append(part.cluster)
         about.append(part.subjects)
         # Items of different stages are drawn separately, and single ones are in no variance by item.
-        own = np.arange(value.size) if part.item is None else np.unique(part.item, return_inverse=True)[1]
+        own = np.arange(len(part.cluster)) if part.item is None else np.unique(part.item, return_inverse=True)[1]
         things.append(own + alone + 1)
         alone = int(things[-1].max())
-    if not total > 0:
-        return None
     try:
         return bandit.for_such_questions(
             figure.combined,
-            contributions=np.concatenate(errors) / total,
-            shares=np.concatenate(shares) / total,
-            cluster=np.concatenate(people),
+            contributions=found.contributions,
+            shares=found.shares,
+            cluster=found.people,
             subjects=np.concatenate(about),
             item=np.concatenate(things) if any(part.item is not None for part in parts) else None,
         )
     except DesignError:
         return None
+
+
+def for_far_answers(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Figure:
+    """The figure with an interval that allows for a few answers that decide it (`Measure.has_far_answers`). The arrays
+    are one for each part, as `estimate` took them."""
+    if figure.combined is None or not figure.combined.has_interval:
+        return figure
+    found = _errors(figure, parts, values, masks, per)
+    if found is None or np.unique(found.people[found.shares != 0]).size < 2:
+        return figure
+    wider = bandit.for_far_answers(
+        figure.combined, contributions=found.contributions, shares=found.shares, cluster=found.people
+    )
+    return replace(figure, combined=wider)
+
+
+class _Errors(NamedTuple):
+    """What each answer of these parts adds to a figure's error, its share of the figure, and who gave it; (n,)."""
+
+    parts: list[StagePart]
+    contributions: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    people: NDArray[np.int64]
+
+
+def _errors(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> _Errors | None:
+    """Of the parts that have a weight and answers; None where none has."""
+    used, errors, shares, total = [], [], [], 0.0
+    for stage, part, value, mask, below in zip(figure.stages, parts, values, masks, per, strict=True):
+        if not stage.weight or (mask is not None and not mask.any()):
+            continue
+        sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
+        weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
+        # The stages' sums are put together, so that a stage counts by how much of the part it has.
+        inside = weight if below is None else weight * below
+        within = stage.weight * float((inside if mask is None else inside[mask]).sum() / weight.sum())
+        if not within > 0:
+            continue
+        error, share = bandit.error_contributions(values=value, weight=weight, domain=mask, per=below)
+        total += within
+        used.append(part)
+        errors.append(within * error)
+        shares.append(within * share)
+    if not used:
+        return None
+    return _Errors(
+        used,
+        np.concatenate(errors) / total,
+        np.concatenate(shares) / total,
+        np.concatenate([part.cluster for part in used]),
+    )
 
 
 def difference(

@@ -274,6 +274,11 @@ def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str,
             f"Too few answers share what separates them: {lost} cannot be separated from the rest, which holds them. "
             "Items that several people answer are needed (responses_per_item) to see how pairs differ."
         )
+    if rows.subjects is None:
+        yield (
+            "Items of this study are not about one or two questions each, so that questions have no part of their own: "
+            "what questions do is in the part of items."
+        )
     yield (
         "The parts are those of a linear model with effects of people, items and questions that do not depend on each "
         "other. A question in another place of the item (target, evidence) has another effect."

@@ -67,6 +67,12 @@ STARTING_FILES = (
         "example-steps.toml",
     ),
     StartingFile(
+        "aid",
+        "An aid beside the question",
+        "Half of the items show how the model did on similar questions. Needs a language model's answers to the bank.",
+        "example-aid.toml",
+    ),
+    StartingFile(
         "own-answers",
         "People answer the questions themselves",
         "15 people with 20 questions each, with confidence: how good are people at these tasks?",

@@ -1,6 +1,7 @@
 """An aid beside the target: what it counts, who sees it, what is exported, and what arms change."""
 
 import csv
+import html
 import math
 from collections import Counter
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from survey.contracts import instruments
@@ -17,6 +19,7 @@ from survey.instruments.belief_update.aids import Similar, store_vectors, words_
 from survey.instruments.belief_update.models import Aid, Belief, Pair, QuestionVector
 from survey.instruments.belief_update.reports.arms import ArmAnswers, ArmMeasure, as_measures, measures_of_arms
 from survey.instruments.belief_update.reports.deployment import Rule
+from survey.live.replay import replay
 from survey.models import Assignment, AssignmentCondition, ModelAnswer, Question, Sitting, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.plans import planning
@@ -298,6 +301,37 @@ def test_a_blind_study_shows_nothing_of_it() -> None:
         assert [own[name] for name in ("aid_asked", "aid_right", "aid_questions", "aid_similarity")] == [None] * 4
     with pytest.raises(StateRefused, match="blind"):
         reports.make(study, "arms", {})
+    assert "hidden while the study is blind" in pair_page(study, Pair.objects.latest("pk"))
+
+
+def pair_page(study: Study, pair: Pair) -> str:
+    """The page of a pair in the admin, as somebody sees it who may read answers."""
+    user, is_new = User.objects.get_or_create(username="reader", is_staff=True)
+    if is_new:
+        user.user_permissions.add(*Permission.objects.filter(codename__startswith="view_"))
+        cast.join_all(user)
+    client = Client()
+    client.force_login(user)
+    found = client.get(f"/admin/belief_update/pair/{pair.pk}/change/")
+    assert found.status_code == 200
+    return html.unescape(found.content.decode())
+
+
+@pytest.mark.django_db
+def test_a_pairs_page_and_a_replay_say_what_the_aid_said() -> None:
+    study = aided()
+    sitting = cast.begin(study)
+    aids_by_level(sitting)
+    shown = [page for page in replay(sitting).pages if "similar to this one" in " ".join(page.texts)]
+    own = Assignment.objects.filter(sitting=sitting, conditions__level="aided").select_related("slot__item__pair__aid")
+    stored = {one.position: one.slot.item.pair.aid for one in own}
+    assert {page.title.split(",")[0] for page in shown} == {f"item {position}" for position in stored}
+    for page in shown:
+        aid = stored[int(page.title.split(",")[0].removeprefix("item "))]
+        assert f"{aid.right} of these {aid.asked} answers were correct" in " ".join(page.texts)
+    (_position, aid), *_rest = stored.items()
+    said = f"parrot was right on {aid.right} of the {K} most similar questions, by their words: {aid.questions[0]}, "
+    assert said in pair_page(study, aid.pair)
 
 
 def test_simulated_people_move_towards_what_the_aid_says_by_a_set_weight() -> None:

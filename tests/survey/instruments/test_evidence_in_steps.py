@@ -28,6 +28,7 @@ from survey.models import ApiToken, Assignment, Question, Response, Study
 from survey.services.answers.counting import study_answers
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
+from survey.services.results.export import contents
 from survey.services.results.export.contents import file_named
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
@@ -35,6 +36,8 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import go_to, send
+from tests.kept import kept
+from tests.survey import filled
 
 TWO = {"kind": "belief_update", "options": {"evidence_questions": 2}}
 THREE = {"kind": "belief_update", "options": {"evidence_questions": 3, "answer_mode": "blank"}}
@@ -402,7 +405,8 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
 
     answers = study_answers(made)
     assert len(answers) == 72
-    file = file_named(made, "steps.csv")
+    assert [one.name for one in contents.file_heads(made)].count("steps.csv") == 1  # Of pages, in every export.
+    file = file_named(made, "belief_steps.csv")
     assert file is not None
     names = [column.name for column in file.columns]
     lines = [dict(zip(names, row, strict=True)) for row in file.rows]
@@ -425,6 +429,22 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     assert researcher().get(f"/api/v1/studies/{made.slug}/reports/arms/").status_code in (404, 409)
     assert {entry.name for entry in instruments.of_study(made).reports()} == {"composition", "reasons"}
     assert estimate(made)
+
+
+@kept
+def answered_steps() -> Study:
+    """A study with two evidence questions an item, every slot of which is answered; written as rows."""
+    made = cast.small_study(
+        "answered-steps",
+        on=cast.small_bank(400, name="many"),
+        instrument=TWO,
+        roles=NO_ROLES,
+        candidates={"size": 200},
+        sitting={"items": 6},
+        stages=[{"sittings": 12, "responses_per_item": 12}],
+    )
+    filled.answer(cast.open_first_stage(made))
+    return made
 
 
 def researcher() -> Client:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests import databases
+
 ROOT = Path(settings.BASE_DIR)
 RUN = """
 import sys
@@ -48,10 +50,14 @@ def processes_with(text: str) -> list[int]:
 
 @pytest.mark.redis
 @pytest.mark.slow
-def test_the_demo_runs_from_end_to_end_and_leaves_no_process_behind(small_study: Path, tmp_path: Path) -> None:
+def test_the_demo_runs_from_end_to_end_and_leaves_no_process_behind(
+    small_study: Path, tmp_path: Path, django_db_setup: None
+) -> None:
     variable = f"{tmp_path}/var"
+    databases.copy_for_a_process(tmp_path / "var" / "hunch.sqlite3")
     environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
     environment |= {"HUNCH_VAR": variable, "DJANGO_SETTINGS_MODULE": "survey.settings", "PYTHONPATH": str(ROOT)}
+    environment["HUNCH_WEB_WORKERS"] = "1"
     done = subprocess.run(
         [sys.executable, "-c", f"import django; django.setup(){RUN}", str(small_study)],
         env=environment,

@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
+from survey.backups.schema import ChainLoader
 from survey.models import Stage, Study
 from tests import databases
 from tests.golden import store
@@ -76,11 +77,13 @@ def golden_database(tmp_path: Path) -> Iterator[None]:
 
 
 def migrate(*nodes: tuple[str, str]) -> None:
-    MigrationExecutor(connection).migrate(list(nodes))
+    executor = MigrationExecutor(connection)
+    executor.loader = ChainLoader(connection)
+    executor.migrate(list(nodes))
 
 
 def models_at(*nodes: tuple[str, str]) -> Any:
-    return MigrationExecutor(connection).loader.project_state(list(nodes)).apps
+    return ChainLoader(connection).project_state(list(nodes)).apps
 
 
 def load(apps: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from bandit.roles import RolePart
+from survey.backups.schema import ChainLoader
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.instruments.belief_update import controls
@@ -156,7 +156,7 @@ def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
     study = cast.small_study()
     Study.objects.update(stored_config={name: value for name, value in study.stored_config.items() if name != "roles"})
     migration = importlib.import_module("survey.migrations.0002_designs_and_roles")
-    before = MigrationExecutor(connection).loader.project_state([("survey", "0001_initial")]).apps
+    before = ChainLoader(connection).project_state([("survey", "0001_initial")]).apps
     migration.keep_plans_as_they_were(before, None)
     roles = Study.objects.get().config.roles
     assert (roles.holdout, roles.controls) == (0, 0)

@@ -266,9 +266,15 @@ def _covariance(
     by_answer: np.ndarray,
     slope_of: np.ndarray,
     clusters: tuple[np.ndarray, np.ndarray, np.ndarray],
+    *,
+    at_least_items: bool = True,
 ) -> np.ndarray:
     """The sandwich over items and people. `by_item` (G, m): each item's part of the moments, which add up to 0;
-    `by_answer` (n, m): what each answer moves them by; `slope_of`: the moments' derivative."""
+    `by_answer` (n, m): what each answer moves them by; `slope_of`: the moments' derivative.
+
+    `at_least_items`: never below the variance over items alone. That makes up for what a sandwich of a ratio has too
+    little in small studies. A difference of means has nothing to make up for: there it would count chance alone.
+    """
     weight, item, person = clusters
     parts, answers = weight[:, None] * by_item, weight[item][:, None] * by_answer
     people = np.zeros((person.max() + 1, by_item.shape[1]))
@@ -278,8 +284,8 @@ def _covariance(
     over_people = crowd / max(crowd - 1, 1) * people.T @ people
     middle = over_items + over_people - answers.T @ answers
     # The difference of two estimates may come out too small, or not be a variance at all.
-    low = np.diag(middle) < np.maximum(np.diag(over_items), 0)
-    if low.any():
+    least = np.diag(over_items) if at_least_items else np.zeros(len(middle))
+    if (np.diag(middle) < least).any() or not np.diag(middle).all():
         middle = over_items
     bread = np.linalg.inv(slope_of)
     found: np.ndarray = bread @ middle @ bread.T
@@ -365,9 +371,13 @@ def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: boo
     number = np.where(side, counts[0][item], counts[1][item])
     own = np.where(side, 1, -1) * (y[keep] - np.where(side, means[0][item], means[1][item])) / number
     person = np.unique(answers.person[keep], return_inverse=True)[1].reshape(-1)
-    variance = _covariance((gap - value)[:, None], own[:, None], np.array([[weight.sum()]]), (weight, item, person))[
-        0, 0
-    ]
+    variance = _covariance(
+        (gap - value)[:, None],
+        own[:, None],
+        np.array([[weight.sum()]]),
+        (weight, item, person),
+        at_least_items=False,
+    )[0, 0]
     return _figure(value, variance, student_t_quantile(0.975, min(int(used.sum()), int(person.max()) + 1) - 1))
 
 

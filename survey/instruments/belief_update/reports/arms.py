@@ -108,4 +108,12 @@ def as_measures(wanted: Sequence[ArmMeasure], answers: ArmAnswers) -> Iterator[M
                 else:
                     near = np.clip(b, NEAREST, 1 - NEAREST)
                     values, unit = -y * np.log(near) - alpha * (1 - y) * np.log1p(-near), "nats"
-        yield Measure(one.name, one.title, unit, counts * values, where=inside, per=per)
+        yield Measure(
+            one.name,
+            one.title,
+            unit,
+            counts * values,
+            where=inside,
+            per=per,
+            has_far_answers=one.measure == CROSS_ENTROPY,
+        )

@@ -374,6 +374,6 @@ def _notes() -> list[str]:
         "is better). Deployed and right is human-deployed performance: how often the model is deployed by the belief "
         "and right there.",
         "Figures are about this study's questions, and about pairs with the outcome that the model really had. In "
-        "cross-entropy, beliefs of 0 and 100 % count as 0.5 and 99.5 %. Where alpha is large, a few such "
-        "beliefs that are wrong decide it: with few people, its interval in one arm is a little too narrow.",
+        "cross-entropy, beliefs of 0 and 100 % count as 0.5 and 99.5 %. A few such beliefs that are wrong "
+        "decide it; its interval in one arm allows for that, and is wider.",
     ]

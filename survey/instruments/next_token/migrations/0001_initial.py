@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from survey.models.creation import CreateModels
+
 
 class Migration(migrations.Migration):
 
@@ -13,33 +15,37 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='TokenGuess',
-            fields=[
-                ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='token_guess', serialize=False, to='survey.response')),
-                ('place', models.PositiveSmallIntegerField(help_text='In the run, from 0.')),
-                ('position', models.PositiveIntegerField(help_text='In the passage, from 0.')),
-                ('text', models.CharField(help_text='The guess, with its blanks.', max_length=200)),
-                ('token', models.PositiveIntegerField(help_text='Its id.')),
-                ('true_token', models.PositiveIntegerField(help_text="The id of the passage's own token.")),
-                ('right', models.BooleanField()),
+        CreateModels(
+            models=[
+                migrations.CreateModel(
+                    name='TokenGuess',
+                    fields=[
+                        ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='token_guess', serialize=False, to='survey.response')),
+                        ('place', models.PositiveSmallIntegerField(help_text='In the run, from 0.')),
+                        ('position', models.PositiveIntegerField(help_text='In the passage, from 0.')),
+                        ('text', models.CharField(help_text='The guess, with its blanks.', max_length=200)),
+                        ('token', models.PositiveIntegerField(help_text='Its id.')),
+                        ('true_token', models.PositiveIntegerField(help_text="The id of the passage's own token.")),
+                        ('right', models.BooleanField()),
+                    ],
+                    options={
+                        'constraints': [models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='next_token_guess_not_empty'), models.CheckConstraint(condition=models.Q(models.Q(('right', True), ('token', models.F('true_token'))), models.Q(('right', False), models.Q(('token', models.F('true_token')), _negated=True)), _connector='OR'), name='next_token_right_by_id')],
+                    },
+                ),
+                migrations.CreateModel(
+                    name='TokenRun',
+                    fields=[
+                        ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='token_run', serialize=False, to='survey.item')),
+                        ('start', models.PositiveIntegerField(help_text='So many tokens of the passage stand before it.')),
+                        ('length', models.PositiveSmallIntegerField(help_text='Tokens, with those that are given.')),
+                        ('tokens', models.JSONField(help_text='Of each token: id, first character, the one after its last, 1 if asked.')),
+                        ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
+                        ('tokenizer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.tokenizerrecord')),
+                    ],
+                    options={
+                        'constraints': [models.CheckConstraint(condition=models.Q(('length__gte', 1)), name='next_token_run_not_empty')],
+                    },
+                ),
             ],
-            options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='next_token_guess_not_empty'), models.CheckConstraint(condition=models.Q(models.Q(('right', True), ('token', models.F('true_token'))), models.Q(('right', False), models.Q(('token', models.F('true_token')), _negated=True)), _connector='OR'), name='next_token_right_by_id')],
-            },
-        ),
-        migrations.CreateModel(
-            name='TokenRun',
-            fields=[
-                ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='token_run', serialize=False, to='survey.item')),
-                ('start', models.PositiveIntegerField(help_text='So many tokens of the passage stand before it.')),
-                ('length', models.PositiveSmallIntegerField(help_text='Tokens, with those that are given.')),
-                ('tokens', models.JSONField(help_text='Of each token: id, first character, the one after its last, 1 if asked.')),
-                ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
-                ('tokenizer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.tokenizerrecord')),
-            ],
-            options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('length__gte', 1)), name='next_token_run_not_empty')],
-            },
         ),
     ]

@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from survey.models.creation import CreateModels
+
 
 class Migration(migrations.Migration):
 
@@ -13,48 +15,52 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='ReplyComparison',
-            fields=[
-                ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='comparison', serialize=False, to='survey.item')),
-                ('a', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
-                ('b', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
-                ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
+        CreateModels(
+            models=[
+                migrations.CreateModel(
+                    name='ReplyComparison',
+                    fields=[
+                        ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='comparison', serialize=False, to='survey.item')),
+                        ('a', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
+                        ('b', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
+                        ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name='ReplyJudgement',
+                    fields=[
+                        ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='judgement', serialize=False, to='survey.response')),
+                        ('a_first', models.BooleanField(help_text='Whether A stood first, as reply 1.')),
+                        ('cannot_judge', models.BooleanField(default=False)),
+                        ('place', models.PositiveSmallIntegerField(blank=True, help_text='On the first question, 1: reply 1 is much better; 8: reply 2 is. Empty where nobody could judge.', null=True)),
+                        ('places', models.JSONField(blank=True, default=dict, help_text='The same of every question, by its name.')),
+                        ('reason', models.TextField(blank=True)),
+                    ],
+                    options={
+                        'constraints': [models.CheckConstraint(condition=models.Q(('place__isnull', True), models.Q(('place__gte', 1), ('place__lte', 8)), _connector='OR'), name='judgement_place_1_to_8'), models.CheckConstraint(condition=models.Q(models.Q(('cannot_judge', True), ('place__isnull', True)), models.Q(('cannot_judge', False), ('place__isnull', False)), _connector='OR'), name='judgement_place_unless_it_cannot_be_judged')],
+                    },
+                ),
+                migrations.CreateModel(
+                    name='JudgeVerdict',
+                    fields=[
+                        ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                        ('template', models.CharField(blank=True, help_text='How it was asked; empty for imported verdicts.', max_length=40)),
+                        ('template_version', models.CharField(blank=True, max_length=20)),
+                        ('first', models.CharField(blank=True, choices=[('a', 'A first'), ('b', 'B first'), ('', 'each reply alone, or not known')], max_length=1)),
+                        ('towards_a', models.FloatField(blank=True, help_text='-3.5 to 3.5. Empty where no score could be read, which is no tie.', null=True)),
+                        ('chance_a', models.FloatField(blank=True, help_text="That A is better, by the model's own probabilities of the eight numbers.", null=True)),
+                        ('reply', models.TextField(blank=True, help_text='As it came; of replies rated alone both, one below the other.')),
+                        ('request_sha256', models.CharField(blank=True, help_text='Empty for imported verdicts.', max_length=64)),
+                        ('created_at', models.DateTimeField(auto_now_add=True)),
+                        ('a', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
+                        ('b', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
+                        ('judge', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='verdicts', to='survey.languagemodel')),
+                    ],
+                    options={
+                        'ordering': ['judge', 'template', 'a', 'b', 'first'],
+                        'constraints': [models.UniqueConstraint(fields=('judge', 'template', 'a', 'b', 'first'), name='verdict_once_a_pair_and_order'), models.CheckConstraint(condition=models.Q(('a__lt', models.F('b'))), name='verdict_a_before_b'), models.CheckConstraint(condition=models.Q(('towards_a__isnull', True), models.Q(('towards_a__gte', -3.5), ('towards_a__lte', 3.5)), _connector='OR'), name='verdict_towards_a_in_scale'), models.CheckConstraint(condition=models.Q(('chance_a__isnull', True), models.Q(('chance_a__gte', 0), ('chance_a__lte', 1)), _connector='OR'), name='verdict_chance_0_to_1')],
+                    },
+                ),
             ],
-        ),
-        migrations.CreateModel(
-            name='ReplyJudgement',
-            fields=[
-                ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='judgement', serialize=False, to='survey.response')),
-                ('a_first', models.BooleanField(help_text='Whether A stood first, as reply 1.')),
-                ('cannot_judge', models.BooleanField(default=False)),
-                ('place', models.PositiveSmallIntegerField(blank=True, help_text='On the first question, 1: reply 1 is much better; 8: reply 2 is. Empty where nobody could judge.', null=True)),
-                ('places', models.JSONField(blank=True, default=dict, help_text='The same of every question, by its name.')),
-                ('reason', models.TextField(blank=True)),
-            ],
-            options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('place__isnull', True), models.Q(('place__gte', 1), ('place__lte', 8)), _connector='OR'), name='judgement_place_1_to_8'), models.CheckConstraint(condition=models.Q(models.Q(('cannot_judge', True), ('place__isnull', True)), models.Q(('cannot_judge', False), ('place__isnull', False)), _connector='OR'), name='judgement_place_unless_it_cannot_be_judged')],
-            },
-        ),
-        migrations.CreateModel(
-            name='JudgeVerdict',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('template', models.CharField(blank=True, help_text='How it was asked; empty for imported verdicts.', max_length=40)),
-                ('template_version', models.CharField(blank=True, max_length=20)),
-                ('first', models.CharField(blank=True, choices=[('a', 'A first'), ('b', 'B first'), ('', 'each reply alone, or not known')], max_length=1)),
-                ('towards_a', models.FloatField(blank=True, help_text='-3.5 to 3.5. Empty where no score could be read, which is no tie.', null=True)),
-                ('chance_a', models.FloatField(blank=True, help_text="That A is better, by the model's own probabilities of the eight numbers.", null=True)),
-                ('reply', models.TextField(blank=True, help_text='As it came; of replies rated alone both, one below the other.')),
-                ('request_sha256', models.CharField(blank=True, help_text='Empty for imported verdicts.', max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('a', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
-                ('b', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.modelanswer')),
-                ('judge', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='verdicts', to='survey.languagemodel')),
-            ],
-            options={
-                'ordering': ['judge', 'template', 'a', 'b', 'first'],
-                'constraints': [models.UniqueConstraint(fields=('judge', 'template', 'a', 'b', 'first'), name='verdict_once_a_pair_and_order'), models.CheckConstraint(condition=models.Q(('a__lt', models.F('b'))), name='verdict_a_before_b'), models.CheckConstraint(condition=models.Q(('towards_a__isnull', True), models.Q(('towards_a__gte', -3.5), ('towards_a__lte', 3.5)), _connector='OR'), name='verdict_towards_a_in_scale'), models.CheckConstraint(condition=models.Q(('chance_a__isnull', True), models.Q(('chance_a__gte', 0), ('chance_a__lte', 1)), _connector='OR'), name='verdict_chance_0_to_1')],
-            },
         ),
     ]

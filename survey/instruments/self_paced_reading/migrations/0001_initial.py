@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from survey.models.creation import CreateModels
+
 
 class Migration(migrations.Migration):
 
@@ -13,46 +15,50 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='PassageAnswer',
-            fields=[
-                ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='passage_answer', serialize=False, to='survey.response')),
-                ('yes', models.BooleanField()),
-                ('right', models.BooleanField()),
+        CreateModels(
+            models=[
+                migrations.CreateModel(
+                    name='PassageAnswer',
+                    fields=[
+                        ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='passage_answer', serialize=False, to='survey.response')),
+                        ('yes', models.BooleanField()),
+                        ('right', models.BooleanField()),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name='ReadPassage',
+                    fields=[
+                        ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='read_passage', serialize=False, to='survey.item')),
+                        ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name='WordTimes',
+                    fields=[
+                        ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='word_times', serialize=False, to='survey.response')),
+                        ('times', models.JSONField(help_text='Milliseconds, one a word.')),
+                        ('lead_ms', models.PositiveIntegerField(help_text='From the dashes to the first word.')),
+                        ('server_ms', models.PositiveIntegerField(help_text="From the beginning to the answer, by the server's clock. Empty where nothing said begun.", null=True)),
+                        ('means', models.CharField(choices=[('key', 'Key'), ('tap', 'Tap'), ('both', 'Both')], help_text='By which means words were called.', max_length=4)),
+                        ('marks', models.JSONField(default=list, help_text='Why the times may not be used; empty if they may.')),
+                    ],
+                    options={
+                        'constraints': [models.CheckConstraint(condition=models.Q(('times', []), _negated=True), name='word_times_not_empty')],
+                    },
+                ),
+                migrations.CreateModel(
+                    name='PassageOpening',
+                    fields=[
+                        ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                        ('nonce', models.CharField(help_text="The window's own.", max_length=64)),
+                        ('opened_at', models.DateTimeField(help_text="By the server's clock.")),
+                        ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='passage_openings', to='survey.assignment')),
+                    ],
+                    options={
+                        'ordering': ['pk'],
+                        'constraints': [models.UniqueConstraint(fields=('assignment', 'nonce'), name='passage_opening_once_a_window')],
+                    },
+                ),
             ],
-        ),
-        migrations.CreateModel(
-            name='ReadPassage',
-            fields=[
-                ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='read_passage', serialize=False, to='survey.item')),
-                ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='WordTimes',
-            fields=[
-                ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='word_times', serialize=False, to='survey.response')),
-                ('times', models.JSONField(help_text='Milliseconds, one a word.')),
-                ('lead_ms', models.PositiveIntegerField(help_text='From the dashes to the first word.')),
-                ('server_ms', models.PositiveIntegerField(help_text="From the beginning to the answer, by the server's clock. Empty where nothing said begun.", null=True)),
-                ('means', models.CharField(choices=[('key', 'Key'), ('tap', 'Tap'), ('both', 'Both')], help_text='By which means words were called.', max_length=4)),
-                ('marks', models.JSONField(default=list, help_text='Why the times may not be used; empty if they may.')),
-            ],
-            options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('times', []), _negated=True), name='word_times_not_empty')],
-            },
-        ),
-        migrations.CreateModel(
-            name='PassageOpening',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('nonce', models.CharField(help_text="The window's own.", max_length=64)),
-                ('opened_at', models.DateTimeField(help_text="By the server's clock.")),
-                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='passage_openings', to='survey.assignment')),
-            ],
-            options={
-                'ordering': ['pk'],
-                'constraints': [models.UniqueConstraint(fields=('assignment', 'nonce'), name='passage_opening_once_a_window')],
-            },
         ),
     ]

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from survey.contracts import instruments
 from survey.contracts.tables import ExtraFile
-from survey.exceptions import NotFound
+from survey.exceptions import HunchError, NotFound
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
@@ -45,6 +45,11 @@ def extra_files(
 def _with_reports(study: Study, own: Iterable[ExtraFile], levels: Mapping[str, str]) -> Iterator[ExtraFile]:
     names = set(RESERVED)
     for file in own:
+        if file.name in names:
+            raise HunchError(
+                f"{study.slug}: two files of the export are called {file.name}, and one would be lost; the author of "
+                f"the instrument {study.config.instrument.kind} must rename its own"
+            )
         names.add(file.name)
         yield _marked(study, file)
     for file in reports.export_files(study, levels, names):
