@@ -150,6 +150,7 @@ def test_two_stages_of_nine_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.any_database  # The same statements as those of the studies above.
 def test_18480_answers_by_nine_people() -> None:
     """However much each of nine people answers, nine cannot say how people differ, and the figures say so."""
     many: dict[str, Any] = {
