@@ -95,10 +95,13 @@ class SittingMachine(InTransaction):
         fields = ("pk", "state", "step", "block", "booklet_id", "withdrawn_at")
         return Response.objects.count(), {row[0]: row for row in Sitting.objects.values_list(*fields)}
 
-    @initialize()
-    def two_are_inside(self) -> None:
+    @initialize(pages=st.integers(min_value=2, max_value=10))
+    def two_are_inside(self, pages: int) -> None:
+        """One of them has answered some pages: what is generated from here on is short."""
         for who in (0, 1):
             self.begin(who=who)
+        for _page in range(pages):
+            self.answer(who=0, value=60, again=False)
 
     @rule(who=PEOPLE)
     def begin(self, who: int) -> None:
@@ -227,7 +230,7 @@ class SittingMachine(InTransaction):
 
 def test_whatever_people_do_in_a_sitting() -> None:
     stage = cast.open_stage()
-    run(lambda: SittingMachine(stage), examples=20, steps=30)
+    run(lambda: SittingMachine(stage), examples=30, steps=30)
 
 
 # A stage
