@@ -7,6 +7,7 @@ from typing import Any
 
 import segno
 from django import forms
+from django.apps import apps
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
@@ -141,6 +142,9 @@ class HunchAdminSite(AdminSite):
         self._pages = pages
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
+        # In the order of the apps: that in which they were loaded depends on which page was imported first.
+        pages = self._registry
+        self._registry = {model: pages[model] for model in apps.get_models() if model in pages}
         wrap = self.admin_view
         return [
             path("second-factor/", wrap(self.second_factor_page), name="second_factor"),
