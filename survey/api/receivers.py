@@ -27,7 +27,7 @@ class ReceiverList(ResearcherView):
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Webhooks by their host alone, e-mail addresses, and what each is told of. It needs the right to run the
+        """Webhooks by their host alone, e-mail addresses, and which alerts each gets. It needs the right to run the
         study."""
         rows = self.study(slug, Right.RUN).receivers.select_related("created_by").order_by("pk")
         return Response(ReceiverSerializer([_as_json(one) for one in rows], many=True).data)
@@ -40,7 +40,7 @@ class ReceiverList(ResearcherView):
         tags=["researchers"],
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Its secret, which signs every event, is in this answer alone. Without `causes` it is told of all of them."""
+        """Its secret, which signs every event, is in this answer alone. Without `causes` it gets all alerts."""
         study = self.study(slug, Right.RUN)
         body = NewReceiverSerializer(data=request.data)
         body.is_valid(raise_exception=True)

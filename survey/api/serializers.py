@@ -856,11 +856,11 @@ class ReceiverSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     kind = serializers.ChoiceField(choices=Receiver.Kind.values)
     shown = serializers.CharField(help_text="The host of a webhook, or the e-mail address.")
-    causes = serializers.ListField(child=serializers.CharField(), help_text="The alerts that it is told of.")
+    causes = serializers.ListField(child=serializers.CharField(), help_text="The alerts that it gets.")
     is_active = serializers.BooleanField()
     off_because = serializers.CharField(allow_blank=True, help_text="Why it was switched off.")
     created_by = serializers.CharField(allow_blank=True)
-    since = serializers.DateTimeField(help_text="It is told of what happens from then on.")
+    since = serializers.DateTimeField(help_text="It gets what happens from then on.")
     events = ReceiverEventSerializer(many=True, help_text="The newest that it was sent; empty in the list.")
 
 
@@ -886,7 +886,7 @@ class NewReceiverSerializer(serializers.Serializer[Any]):
         min_length=1,
         max_length=len(OFFERED),
         default=[cause.value for cause in OFFERED],
-        help_text="The alerts that it is told of; all of them where it is left out.",
+        help_text="The alerts that it gets; all of them where this is left out.",
     )
 
 

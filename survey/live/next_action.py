@@ -106,7 +106,7 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, found: StudyLook,
     panel = panels.of_study(stage.study)
     posted = None if found.slow is None else {posting.stage for posting in found.slow.paying.postings}
     if nobody and panel.client is not None and posted is not None and stage.index not in posted:
-        words = f"Stage {stage.index} is open, and nobody is told of it yet: draft a posting at {panel.title}."
+        words = f"Stage {stage.index} is open, and nobody knows of it yet: draft a posting at {panel.title}."
         return NextAction(words, invites="posting")
     quiet = timedelta(minutes=settings.HUNCH_NO_ARRIVALS_MINUTES)
     since = max(filter(None, (found.quick.newest_arrival, stage.opened_at)), default=None)

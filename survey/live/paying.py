@@ -157,7 +157,7 @@ def _differences(
                 f"Stage {stage.index} counted {stage.arrivals} arrivals and has {begun.get(stage.pk, 0)} sittings: "
                 "look at the list of sittings"
             )
-    # A panel is only compared where it was read: before that it has told us nothing.
+    # A panel is only compared where it was read: before that we know nothing of it.
     for stage in stages:
         own = [posting for posting in postings if posting.stage_id == stage.pk and posting.read_at is not None]
         if own:

@@ -21,7 +21,7 @@ from . import outbound
 
 MOST = 10  # receivers of a study
 Cause = Alert.Cause
-# What a study's receivers may be told. All others are about the whole site.
+# The alerts that a study's receivers may get. All others are about the whole site.
 OFFERED = (
     Cause.STAGE_FULL,
     Cause.STEP_FAILED,

@@ -225,7 +225,7 @@ def _leave_out(raw: Any, error: Mapping[str, Any], left_out: list[Place]) -> boo
     """Remove the key that an error is about; False where that is not possible."""
     location = tuple(error["loc"])
     if not location:
-        return False  # A rule between parts: which of them is wrong cannot be told.
+        return False  # A rule between parts: nobody can say which of them is wrong.
     if len(location) == 1 and location[0] in PLACEHOLDERS:
         raw[location[0]] = PLACEHOLDERS[str(location[0])]
         left_out.append(location)

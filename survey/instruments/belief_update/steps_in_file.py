@@ -1,4 +1,4 @@
-"""What a study file with several evidence questions is checked for, and what its author is told."""
+"""What a study file with several evidence questions is checked for, and the remarks that its author gets."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

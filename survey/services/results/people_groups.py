@@ -22,7 +22,7 @@ QUARTERS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class PeopleQuestion:
-    """A question of a form by which people can be told apart. `name` is what `--by` takes: the question's name, or
+    """A question of a form by which people can be grouped. `name` is what `--by` takes: the question's name, or
     BLOCK.NAME where something else has that name too."""
 
     name: str

@@ -1,4 +1,4 @@
-"""How far a sitting has come, as people are told: in percent of the whole way, and among its questions. Reads no row.
+"""How far a sitting has come, as people see it: in percent of the whole way, and among its questions. Reads no row.
 
 Attention checks count among the questions. A page that had no number would stand out as a check.
 """

@@ -1,1 +1,1 @@
-"""What a preference study, or a file of comparisons, is told in tables, figures and files."""
+"""The tables, figures and files of a preference study, or of a file of comparisons."""

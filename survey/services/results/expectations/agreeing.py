@@ -263,7 +263,7 @@ def _ratio_to_root(
     # a r^2 - 2 b r + c <= 0 for the values r that are not refused.
     a, b, c = below - q * v_root, top * root - q * both, top * top - q * v_top
     under = b * b - a * c
-    if a <= 0 or under <= 0:  # The root is not told from 0: every value is possible.
+    if a <= 0 or under <= 0:  # The root cannot be separated from 0: every value is possible.
         return -1.0, 1.0
     return (b - math.sqrt(under)) / a, (b + math.sqrt(under)) / a
 
