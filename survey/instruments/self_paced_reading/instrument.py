@@ -102,8 +102,8 @@ class SelfPacedReading(ListedInstrument):
         if self.study.config.models and not options.frequencies:
             yield (
                 place,
-                "is missing: what surprisal adds is stated beside how frequent words are; write ngram:NAME, a model that "
-                "train_ngram makes, or remove [[models]]",
+                "is missing: what surprisal adds is stated beside how frequent words are; write ngram:NAME, a model "
+                "that train_ngram makes, or remove [[models]]",
             )
 
     # Items

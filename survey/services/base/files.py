@@ -29,7 +29,7 @@ CHUNK = 1 << 20
 SPACE = 256 * CHUNK  # bytes that must be free before long work begins: the files of one large predictor
 
 
-# What speaks to a bucket. Its errors are known by the package that they come from: to import it here would load it everywhere.
+# What speaks to a bucket. Its errors are known by their package: to import it here would load it everywhere.
 _SPEAKS_S3 = ("botocore", "boto3", "s3transfer")
 _MISSING = (404,)
 _WRONG_SETTING = (301, 400, 401, 403, 405)  # another region, a signature that does not fit, no right; no such bucket

@@ -1,17 +1,20 @@
-"""What the budget files of all instruments share: prices, policies by name, and what people cost."""
+"""What the budget files of all instruments share: people, prices, policies by name, and what people cost."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from bandit import DesignError
+from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, Problem
-from survey.study_file import DesignConfig, Strict, dotted
+from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
@@ -36,6 +39,73 @@ class PolicyConfig(DesignConfig):
         if self.kind == "test_set" or self.by == "disagreement":
             raise ValueError("a test set, or a design by disagreement, cannot be simulated here: choose another")
         return self
+
+
+class PriorityPolicyConfig(PolicyConfig):
+    """A policy of an instrument whose adaptive designs sample by uncertainty or by the gap to a model."""
+
+    priority: Literal["", "uncertainty", "gap"] = ""
+
+    @model_validator(mode="after")
+    def has_something_to_sample_by(self) -> Self:
+        if (self.kind == "uniform") != (self.priority == ""):
+            raise ValueError('priority: a design other than uniform needs "uncertainty" or "gap", and uniform neither')
+        return self
+
+
+class PeopleConfig(Strict):
+    """The people of a study: `sittings` finish, stage by stage. `dropout` is the share of those who begin that leaves;
+    what they have left is dealt to somebody else."""
+
+    sittings: list[int] = Field(min_length=1, max_length=50)
+    items: int = Field(ge=1, le=200)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    minutes: float = Field(default=10, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def stages_have_people(self) -> Self:
+        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
+            raise ValueError("sittings: each stage needs from 2 to 100,000")
+        return self
+
+    @property
+    def complete(self) -> int:
+        """People who finish."""
+        return sum(self.sittings)
+
+
+class SharedItemsConfig(PeopleConfig):
+    """A study in which several people may answer the same item of a stage."""
+
+    responses_per_item: int = Field(default=1, ge=1, le=1000)
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """Items that each stage draws."""
+        return tuple(people * self.items // self.responses_per_item for people in self.sittings)
+
+
+class WholeItemsConfig(SharedItemsConfig):
+    """The same, where each item gets its full number of answers."""
+
+    @model_validator(mode="after")
+    def stages_draw_whole_items(self) -> Self:
+        if any(people * self.items % self.responses_per_item for people in self.sittings):
+            raise ValueError("responses_per_item: sittings x items must be a multiple of it in every stage")
+        return self
+
+
+class BudgetConfig(Strict):
+    """What the budget file of every instrument says, beside its bank and its policies."""
+
+    title: str = Field(min_length=1, max_length=200)
+    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
+    studies: int = Field(default=100, ge=2, le=10_000)
+    study: PeopleConfig
+    money: Prices = Prices()
+
+
+Config = TypeVar("Config", bound=BudgetConfig)
 
 
 @dataclass(frozen=True)
@@ -133,3 +203,36 @@ def each_study(work: Callable[[int], Result], studies: int, *, jobs: int, progre
             found.append(one)
             progress()
     return found
+
+
+@dataclass(frozen=True)
+class BudgetFile(BudgetPlanner, Generic[Config]):
+    """The budget file of an instrument, read as its `config_class`."""
+
+    path: Path
+    config: Config
+
+    config_class: ClassVar[type[BudgetConfig]]
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> Self:
+        config: Any = checked(cls.config_class, raw, path)
+        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+
+    @property
+    def costs(self) -> Costs:
+        study = self.config.study
+        begin = round(study.complete / (1 - study.dropout))
+        return costs_of(self.config.money, people=begin, complete=study.complete, minutes=study.minutes)
+
+    @contextmanager
+    def policy(self, name: str) -> Iterator[None]:
+        """A design that does not fit the sizes is a problem of the policy with that name.
+
+        Raises:
+            FileErrors: it does not fit.
+        """
+        try:
+            yield
+        except DesignError as exc:
+            raise FileErrors([Problem(str(self.path), None, f"policies.{name}", str(exc))]) from exc

@@ -1,27 +1,22 @@
 """What `hunch plan_budget` does with the file of a cloze study."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from bandit import DesignError
-from survey.contracts.budgets import BudgetPlanner
 from survey.contracts.reports import Findings
-from survey.exceptions import FileErrors, Problem
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.results.budget_files import (
-    Costs,
-    PolicyConfig,
-    Prices,
-    checked,
+    BudgetConfig,
+    BudgetFile,
+    PriorityPolicyConfig,
+    SharedItemsConfig,
     cost_lines,
-    costs_of,
     own_names,
 )
-from survey.study_file import SEED_LIMIT, Strict
+from survey.study_file import Strict
 
 from .budget_report import MOST_POSITIONS, outlook, table_of
 
@@ -37,82 +32,44 @@ class SentenceShape(Strict):
         return self
 
 
-class WritingShape(Strict):
-    sittings: list[int] = Field(min_length=1, max_length=50)
+class WritingShape(SharedItemsConfig):
     items: int = Field(default=20, ge=1, le=200)
     responses_per_item: int = Field(default=25, ge=1, le=1000)
     smoothing: float = Field(default=1.0, gt=0, le=100)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    minutes: float = Field(default=10, gt=0, le=600)
 
     @model_validator(mode="after")
     def stages_have_positions(self) -> "WritingShape":
-        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
-            raise ValueError("sittings: each stage needs from 2 to 100,000")
-        if any(sittings * self.items // self.responses_per_item < 4 for sittings in self.sittings):
+        if min(self.drawn) < 4:
             raise ValueError("responses_per_item: a stage asks for fewer than 4 positions: lower it, or add sittings")
         return self
 
 
-class ClozePolicyConfig(PolicyConfig):
-    priority: Literal["", "uncertainty", "gap"] = ""
-
-    @model_validator(mode="after")
-    def has_something_to_sample_by(self) -> "ClozePolicyConfig":
-        if (self.kind == "uniform") != (self.priority == ""):
-            raise ValueError('priority: a design other than uniform needs "uncertainty" or "gap", and uniform neither')
-        return self
-
-
-class ClozeBudgetConfig(Strict):
-    title: str = Field(min_length=1, max_length=200)
-    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
-    studies: int = Field(default=100, ge=2, le=10_000)
+class ClozeBudgetConfig(BudgetConfig):
     bank: SentenceShape
     study: WritingShape
-    money: Prices = Prices()
-    policies: list[ClozePolicyConfig] = Field(min_length=1, max_length=12)
+    policies: list[PriorityPolicyConfig] = Field(min_length=1, max_length=12)
 
     @model_validator(mode="after")
     def fits_the_bank(self) -> "ClozeBudgetConfig":
         own_names(self.policies)
         positions = self.bank.sentences * self.bank.positions
-        if max(self.drawn) > positions:
+        if max(self.study.drawn) > positions:
             raise ValueError(
-                f"study: a stage asks for {max(self.drawn):,} positions and the bank has {positions:,}: add sentences, "
-                "or raise responses_per_item"
+                f"study: a stage asks for {max(self.study.drawn):,} positions and the bank has {positions:,}: add "
+                "sentences, or raise responses_per_item"
             )
         return self
 
-    @property
-    def drawn(self) -> tuple[int, ...]:
-        """Positions that each stage draws."""
-        return tuple(people * self.study.items // self.study.responses_per_item for people in self.study.sittings)
-
 
 @dataclass(frozen=True)
-class ClozeBudgetFile(BudgetPlanner):
+class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
     """A file such as `studies/example-budget-cloze.toml`."""
 
-    path: Path
-    config: ClozeBudgetConfig
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "ClozeBudgetFile":
-        config = checked(ClozeBudgetConfig, raw, path)
-        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+    config_class: ClassVar = ClozeBudgetConfig
 
     @property
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
-
-    @property
-    def costs(self) -> Costs:
-        """`sittings` finish; what who leaves has left is dealt to somebody else."""
-        study = self.config.study
-        complete = sum(study.sittings)
-        begin = round(complete / (1 - study.dropout))
-        return costs_of(self.config.money, people=begin, complete=complete, minutes=study.minutes)
 
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config = self.config
@@ -121,19 +78,17 @@ class ClozeBudgetFile(BudgetPlanner):
             plan = ClozePlan(
                 sentences=config.bank.sentences,
                 positions=config.bank.positions,
-                drawn=config.drawn,
+                drawn=config.study.drawn,
                 responses=config.study.responses_per_item,
                 design=policy.build() if policy.priority else None,
                 priority=policy.priority,
                 smoothing=config.study.smoothing,
                 items=config.study.items,
             )
-            try:
+            with self.policy(policy.name):
                 lines.append(
                     outlook(policy.name, plan, studies=config.studies, seed=config.seed, jobs=jobs, progress=progress)
                 )
-            except DesignError as exc:
-                raise FileErrors([Problem(str(self.path), None, f"policies.{policy.name}", str(exc))]) from exc
         table = table_of(lines, title="What the study would find")
         return Findings(
             title=config.title,

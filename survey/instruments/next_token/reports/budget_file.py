@@ -1,31 +1,26 @@
 """What `hunch plan_budget` does with the file of a next-token study."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from bandit import DesignError
-from survey.contracts.budgets import BudgetPlanner
 from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
-from survey.exceptions import FileErrors, Problem
 from survey.services.results.budget_files import (
     POWER,
-    Costs,
-    PolicyConfig,
-    Prices,
-    checked,
+    BudgetConfig,
+    BudgetFile,
+    PriorityPolicyConfig,
+    WholeItemsConfig,
     cost_lines,
-    costs_of,
     each_study,
     own_names,
 )
-from survey.study_file import SEED_LIMIT, Strict
+from survey.study_file import Strict
 
 from ..analysis.outlook import one_study
 from ..analysis.simulation import GuessPlan
@@ -47,43 +42,23 @@ class PassageShape(Strict):
     runs: int = Field(default=1, ge=1, le=100)
 
 
-class GuessingShape(Strict):
-    sittings: list[int] = Field(min_length=1, max_length=50)
+class GuessingShape(WholeItemsConfig):
     items: int = Field(default=5, ge=1, le=200)
     responses_per_item: int = Field(default=5, ge=1, le=1000)
     run: int = Field(default=20, ge=4, le=200)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
     minutes: float = Field(default=12, gt=0, le=600)
 
     @model_validator(mode="after")
     def stages_have_runs(self) -> "GuessingShape":
-        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
-            raise ValueError("sittings: each stage needs from 2 to 100,000")
-        if any(sittings * self.items % self.responses_per_item for sittings in self.sittings):
-            raise ValueError("responses_per_item: sittings x items must be a multiple of it in every stage")
-        if any(sittings * self.items // self.responses_per_item < 4 for sittings in self.sittings):
+        if min(self.drawn) < 4:
             raise ValueError("responses_per_item: a stage draws fewer than 4 runs: lower it, or add sittings")
         return self
 
 
-class GuessPolicyConfig(PolicyConfig):
-    priority: Literal["", "uncertainty", "gap"] = ""
-
-    @model_validator(mode="after")
-    def has_something_to_sample_by(self) -> "GuessPolicyConfig":
-        if (self.kind == "uniform") != (self.priority == ""):
-            raise ValueError('priority: a design other than uniform needs "uncertainty" or "gap", and uniform neither')
-        return self
-
-
-class NextTokenBudgetConfig(Strict):
-    title: str = Field(min_length=1, max_length=200)
-    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
-    studies: int = Field(default=100, ge=2, le=10_000)
+class NextTokenBudgetConfig(BudgetConfig):
     bank: PassageShape
     study: GuessingShape
-    money: Prices = Prices()
-    policies: list[GuessPolicyConfig] = Field(min_length=1, max_length=12)
+    policies: list[PriorityPolicyConfig] = Field(min_length=1, max_length=12)
 
     @model_validator(mode="after")
     def fits_the_bank(self) -> "NextTokenBudgetConfig":
@@ -95,9 +70,9 @@ class NextTokenBudgetConfig(Strict):
                 f"bank: passages x runs x run is {runs * study.run:,} tokens, and at most {MOST_TOKENS:,} are "
                 "simulated: give fewer passages"
             )
-        if max(self.drawn) > runs:
+        if max(study.drawn) > runs:
             raise ValueError(
-                f"study: a stage draws {max(self.drawn):,} runs and the bank has {runs:,}: add passages, or raise "
+                f"study: a stage draws {max(study.drawn):,} runs and the bank has {runs:,}: add passages, or raise "
                 "responses_per_item"
             )
         if study.items > bank.passages:
@@ -107,35 +82,16 @@ class NextTokenBudgetConfig(Strict):
             )
         return self
 
-    @property
-    def drawn(self) -> tuple[int, ...]:
-        """Runs that each stage draws."""
-        return tuple(people * self.study.items // self.study.responses_per_item for people in self.study.sittings)
-
 
 @dataclass(frozen=True)
-class NextTokenBudget(BudgetPlanner):
+class NextTokenBudget(BudgetFile[NextTokenBudgetConfig]):
     """A file such as `studies/example-budget-next-token.toml`."""
 
-    path: Path
-    config: NextTokenBudgetConfig
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "NextTokenBudget":
-        config = checked(NextTokenBudgetConfig, raw, path)
-        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+    config_class: ClassVar = NextTokenBudgetConfig
 
     @property
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
-
-    @property
-    def costs(self) -> Costs:
-        """`sittings` finish; what who leaves has left is dealt to somebody else."""
-        study = self.config.study
-        complete = sum(study.sittings)
-        begin = round(complete / (1 - study.dropout))
-        return costs_of(self.config.money, people=begin, complete=complete, minutes=study.minutes)
 
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config = self.config
@@ -145,22 +101,20 @@ class NextTokenBudget(BudgetPlanner):
                 passages=config.bank.passages,
                 runs=config.bank.runs,
                 tokens=config.study.run,
-                drawn=config.drawn,
+                drawn=config.study.drawn,
                 responses=config.study.responses_per_item,
                 items=config.study.items,
                 design=policy.build() if policy.priority else None,
                 priority=policy.priority,
             )
             work = partial(one_study, policy.name, plan, config.seed)
-            try:
+            with self.policy(policy.name):
                 rows.append(_row(policy.name, each_study(work, config.studies, jobs=jobs, progress=progress)))
-            except DesignError as exc:
-                raise FileErrors([Problem(str(self.path), None, f"policies.{policy.name}", str(exc))]) from exc
         return Findings(
             title=config.title,
             lines=[
                 f"{config.title}: {config.studies:,} simulated studies of each policy; {config.bank.passages:,} "
-                f"passages, {sum(config.drawn):,} runs of {config.study.run} tokens drawn.",
+                f"passages, {sum(config.study.drawn):,} runs of {config.study.run} tokens drawn.",
                 *cost_lines(self.costs),
             ],
             tables=[Table("policies", "What the study would find", COLUMNS, rows, layouts=[_layout(rows)])],

@@ -1,26 +1,22 @@
 """What `hunch plan_budget` does with the file of a preference study."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from bandit import DesignError, Uniform
-from survey.contracts.budgets import BudgetPlanner
+from bandit import Uniform
 from survey.contracts.reports import Findings, Table
-from survey.exceptions import FileErrors, Problem
 from survey.services.results.budget_files import (
-    Costs,
+    BudgetConfig,
+    BudgetFile,
     PolicyConfig,
-    Prices,
-    checked,
+    WholeItemsConfig,
     cost_lines,
-    costs_of,
     own_names,
 )
-from survey.study_file import SEED_LIMIT, Strict
+from survey.study_file import Strict
 
 from ..analysis.simulation import PreferenceWorld, StagePlan, spaced
 from .budget_report import COLUMNS, layout, outlook
@@ -40,30 +36,16 @@ class PreferenceTruth(Strict):
     prompts_differ: float = Field(default=0.5, ge=0, le=5)
 
 
-class JudgingShape(Strict):
-    sittings: list[int] = Field(min_length=1, max_length=50)
+class JudgingShape(WholeItemsConfig):
     items: int = Field(default=10, ge=1, le=200)
-    responses_per_item: int = Field(default=1, ge=1, le=1000)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
     minutes: float = Field(default=20, gt=0, le=600)
 
-    @model_validator(mode="after")
-    def sittings_are_people(self) -> "JudgingShape":
-        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
-            raise ValueError("sittings: each stage needs from 2 to 100,000")
-        if any(sittings * self.items % self.responses_per_item for sittings in self.sittings):
-            raise ValueError("responses_per_item: sittings x items must be a multiple of it in every stage")
-        return self
 
-
-class PreferenceBudgetConfig(Strict):
-    title: str = Field(min_length=1, max_length=200)
-    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
+class PreferenceBudgetConfig(BudgetConfig):
     studies: int = Field(default=200, ge=2, le=10_000)
     bank: ReplyShape
     truth: PreferenceTruth = PreferenceTruth()
     study: JudgingShape
-    money: Prices = Prices()
     policies: list[PolicyConfig] = Field(min_length=1, max_length=12)
 
     @model_validator(mode="after")
@@ -73,16 +55,10 @@ class PreferenceBudgetConfig(Strict):
 
 
 @dataclass(frozen=True)
-class PreferenceBudget(BudgetPlanner):
+class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
     """A file such as `studies/example-budget-preference.toml`."""
 
-    path: Path
-    config: PreferenceBudgetConfig
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "PreferenceBudget":
-        config = checked(PreferenceBudgetConfig, raw, path)
-        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+    config_class: ClassVar = PreferenceBudgetConfig
 
     @property
     def simulated(self) -> int:
@@ -97,14 +73,6 @@ class PreferenceBudget(BudgetPlanner):
                 found.append((f"{policy.name}, each answer once", policy, False))
         return found
 
-    @property
-    def costs(self) -> Costs:
-        """`sittings` finish; what who leaves has left is dealt to somebody else."""
-        study = self.config.study
-        complete = sum(study.sittings)
-        begin = round(complete / (1 - study.dropout))
-        return costs_of(self.config.money, people=begin, complete=complete, minutes=study.minutes)
-
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config, truth = self.config, self.config.truth
         world = PreferenceWorld(
@@ -116,7 +84,7 @@ class PreferenceBudget(BudgetPlanner):
         )
         rows = []
         for name, policy, weighted in self._ways():
-            try:
+            with self.policy(policy.name):
                 found = outlook(
                     world,
                     self._plans(policy),
@@ -126,8 +94,6 @@ class PreferenceBudget(BudgetPlanner):
                     jobs=jobs,
                     progress=progress,
                 )
-            except DesignError as exc:
-                raise FileErrors([Problem(str(self.path), None, f"policies.{policy.name}", str(exc))]) from exc
             rows.append((name, *found))
         costs = self.costs
         pairs = config.bank.models * (config.bank.models - 1) // 2

@@ -1,22 +1,20 @@
 """What `hunch plan_budget` does with the file of a study of reading times."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.budgets import BudgetPlanner
 from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.instruments.self_paced_reading.analysis.outlook import FIGURES, one_study
 from survey.instruments.self_paced_reading.analysis.simulation import ReadingPlan, ReadingWorld
-from survey.services.results.budget_files import Costs, Prices, checked, cost_lines, costs_of, each_study
-from survey.study_file import SEED_LIMIT, Strict
+from survey.services.results.budget_files import BudgetConfig, BudgetFile, PeopleConfig, cost_lines, each_study
+from survey.study_file import Strict
 
 MOST_TIMES = 2_000_000  # of one simulated study
 EIGHTY = 0.841621  # this many standard errors beyond the interval's half, 80 % of the studies find it
@@ -49,18 +47,13 @@ class ReadingTruth(Strict):
     noise: float = Field(default=90.0, gt=0, le=2000)
 
 
-class ReadersShape(Strict):
-    sittings: list[int] = Field(min_length=1, max_length=50)
+class ReadersShape(PeopleConfig):
     items: int = Field(default=10, ge=1, le=200)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
     guessers: float = Field(default=0.06, ge=0, le=0.5)
-    minutes: float = Field(default=10, gt=0, le=600)
 
     @model_validator(mode="after")
     def has_people(self) -> "ReadersShape":
-        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
-            raise ValueError("sittings: each stage needs from 2 to 100,000")
-        if sum(self.sittings) < 8:
+        if self.complete < 8:
             raise ValueError("sittings: fewer than 8 people in all give no interval: add some")
         return self
 
@@ -72,14 +65,10 @@ class PassagePolicy(Strict):
     passages: int = Field(ge=4, le=10_000)
 
 
-class ReadingBudgetConfig(Strict):
-    title: str = Field(min_length=1, max_length=200)
-    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
-    studies: int = Field(default=100, ge=2, le=10_000)
+class ReadingBudgetConfig(BudgetConfig):
     bank: ReadingPassages
     truth: ReadingTruth = ReadingTruth()
     study: ReadersShape
-    money: Prices = Prices()
     policies: list[PassagePolicy] = Field(min_length=1, max_length=12)
 
     @model_validator(mode="after")
@@ -96,15 +85,11 @@ class ReadingBudgetConfig(Strict):
                     f"policies.{one.name}.passages: each person reads {self.study.items} different ones (study.items), "
                     f"and there are {one.passages}: raise it, or lower study.items"
                 )
-        if (times := self.people * self.study.items * self.bank.words) > MOST_TIMES:
+        if (times := self.study.complete * self.study.items * self.bank.words) > MOST_TIMES:
             raise ValueError(
                 f"study.sittings: {times:,} times a study; at most {MOST_TIMES:,} are simulated: give fewer people"
             )
         return self
-
-    @property
-    def people(self) -> int:
-        return sum(self.study.sittings)
 
     @property
     def world(self) -> ReadingWorld:
@@ -119,27 +104,14 @@ class ReadingBudgetConfig(Strict):
 
 
 @dataclass(frozen=True)
-class ReadingBudget(BudgetPlanner):
+class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
     """A file such as `studies/example-budget-reading.toml`."""
 
-    path: Path
-    config: ReadingBudgetConfig
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "ReadingBudget":
-        config = checked(ReadingBudgetConfig, raw, path)
-        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+    config_class: ClassVar = ReadingBudgetConfig
 
     @property
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
-
-    @property
-    def costs(self) -> Costs:
-        """`sittings` finish; what who leaves has left is dealt to somebody else."""
-        study = self.config.study
-        begin = round(self.config.people / (1 - study.dropout))
-        return costs_of(self.config.money, people=begin, complete=self.config.people, minutes=study.minutes)
 
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config = self.config
@@ -153,8 +125,8 @@ class ReadingBudget(BudgetPlanner):
         return Findings(
             title=config.title,
             lines=[
-                f"{config.title}: {config.studies:,} simulated studies of each policy; {config.people:,} people read "
-                f"{config.study.items} passages of {config.bank.words} words each.",
+                f"{config.title}: {config.studies:,} simulated studies of each policy; {config.study.complete:,} "
+                f"people read {config.study.items} passages of {config.bank.words} words each.",
                 *cost_lines(self.costs),
             ],
             tables=[
@@ -175,7 +147,7 @@ class ReadingBudget(BudgetPlanner):
 
     def _row(self, policy: PassagePolicy, *, jobs: int, progress: Callable[[], None]) -> list[Any]:
         config = self.config
-        plan = ReadingPlan(config.people, policy.passages, config.study.items, config.bank.words)
+        plan = ReadingPlan(config.study.complete, policy.passages, config.study.items, config.bank.words)
         work = partial(one_study, policy.name, config.world, plan, config.seed)
         found = np.array(each_study(work, config.studies, jobs=jobs, progress=progress)).reshape(-1, len(FIGURES), 3)
         whole = np.isfinite(found).all(axis=2)
@@ -189,10 +161,10 @@ class ReadingBudget(BudgetPlanner):
             for part in range(3)
         )
         detectable = half + EIGHTY * error
-        readers = config.people * config.study.items / policy.passages
+        readers = config.study.complete * config.study.items / policy.passages
         figures = (2 * half[0], value[1], 2 * half[1], detectable[1], 2 * half[2], detectable[2])
         known = [float(one) if math.isfinite(one) else None for one in figures]
-        return [policy.name, policy.passages, config.people, readers, *known, config.studies]
+        return [policy.name, policy.passages, config.study.complete, readers, *known, config.studies]
 
 
 def _one(value: float | None) -> str:

@@ -1,19 +1,24 @@
 """What `hunch plan_budget` does with the file of a study of comparisons."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.budgets import BudgetPlanner
 from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
-from survey.services.results.budget_files import POWER, Costs, Prices, checked, cost_lines, costs_of, each_study
-from survey.study_file import SEED_LIMIT, Strict
+from survey.services.results.budget_files import (
+    POWER,
+    BudgetConfig,
+    BudgetFile,
+    WholeItemsConfig,
+    cost_lines,
+    each_study,
+)
+from survey.study_file import Strict
 
 from ..analysis.outlook import one_study
 from ..analysis.simulation import TokenPlan, TokenWorld
@@ -46,20 +51,8 @@ class PeopleTruth(Strict):
     rounded: bool = True
 
 
-class ComparingShape(Strict):
-    sittings: list[int] = Field(min_length=1, max_length=50)
+class ComparingShape(WholeItemsConfig):
     items: int = Field(default=16, ge=1, le=200)
-    responses_per_item: int = Field(default=1, ge=1, le=1000)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    minutes: float = Field(default=10, gt=0, le=600)
-
-    @model_validator(mode="after")
-    def stages_have_comparisons(self) -> "ComparingShape":
-        if any(not 2 <= sittings <= 100_000 for sittings in self.sittings):
-            raise ValueError("sittings: each stage needs from 2 to 100,000")
-        if any(sittings * self.items % self.responses_per_item for sittings in self.sittings):
-            raise ValueError("responses_per_item: sittings x items must be a multiple of it in every stage")
-        return self
 
 
 class ContextPlan(Strict):
@@ -68,14 +61,10 @@ class ContextPlan(Strict):
     draws: int = Field(default=40, ge=2, le=1000)
 
 
-class ComparisonBudgetConfig(Strict):
-    title: str = Field(min_length=1, max_length=200)
-    seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)
-    studies: int = Field(default=100, ge=2, le=10_000)
+class ComparisonBudgetConfig(BudgetConfig):
     bank: TextShape
     truth: PeopleTruth = PeopleTruth()
     study: ComparingShape
-    money: Prices = Prices()
     plans: list[ContextPlan] = Field(min_length=1, max_length=12)
 
     @model_validator(mode="after")
@@ -105,32 +94,18 @@ class ComparisonBudgetConfig(Strict):
     @property
     def asked(self) -> int:
         """Comparisons that all stages draw."""
-        return sum(self.study.sittings) * self.study.items // self.study.responses_per_item
+        return self.study.complete * self.study.items // self.study.responses_per_item
 
 
 @dataclass(frozen=True)
-class ComparisonBudget(BudgetPlanner):
+class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
     """A file such as `studies/example-budget-token-comparison.toml`."""
 
-    path: Path
-    config: ComparisonBudgetConfig
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "ComparisonBudget":
-        config = checked(ComparisonBudgetConfig, raw, path)
-        return cls(path, config if studies is None else config.model_copy(update={"studies": studies}))
+    config_class: ClassVar = ComparisonBudgetConfig
 
     @property
     def simulated(self) -> int:
         return self.config.studies * len(self.config.plans)
-
-    @property
-    def costs(self) -> Costs:
-        """`sittings` finish; what who leaves has left is dealt to somebody else."""
-        study = self.config.study
-        complete = sum(study.sittings)
-        begin = round(complete / (1 - study.dropout))
-        return costs_of(self.config.money, people=begin, complete=complete, minutes=study.minutes)
 
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config, truth = self.config, self.config.truth
@@ -146,7 +121,7 @@ class ComparisonBudget(BudgetPlanner):
                 texts=config.bank.texts,
                 contexts=one.contexts_per_text,
                 draws=one.draws,
-                people=sum(config.study.sittings),
+                people=config.study.complete,
                 asked=config.asked,
                 responses=config.study.responses_per_item,
             )
