@@ -136,6 +136,7 @@ def stratified_difference(
     universe_size: int | None = None,
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
+    staying: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over the candidates in `second` minus the mean over those in `first`, two domains of one stage.
 
@@ -143,7 +144,7 @@ def stratified_difference(
     once, with both. One use is a check on the prior: between outcomes that are shown later it may differ only by
     chance.
     """
-    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying)
     one, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
     below = _per(per, fit.value.size)
     mean_one, residual_one = fit.mean_in(one, below)
@@ -179,6 +180,7 @@ def stratified_effect(
     universe_size: int | None = None,
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
+    staying: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over all candidates under one level of a factor (`second`) minus the mean under another (`first`).
 
@@ -191,13 +193,20 @@ def stratified_effect(
     """
     value = _values(values)
     below = _per(per, value.size)
+    chance = None if staying is None else _probabilities(staying, value.size)
     label, person = _labels(stratum, value.size, len(sizes)), np.asarray(cluster)
     contributions, weight = np.zeros(value.size), np.zeros(value.size)
     means, by_stratum, single = [], [], []
     part = _domain(domain, value.size)
     one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
     for sign, inside in ((-1.0, one), (1.0, other)):
-        fit = _Stratified.of(values=value[inside], stratum=label[inside], sizes=sizes, cluster=person[inside])
+        fit = _Stratified.of(
+            values=value[inside],
+            stratum=label[inside],
+            sizes=sizes,
+            cluster=person[inside],
+            staying=None if chance is None else chance[inside],
+        )
         mean, residual = fit.mean_in(part[inside], None if below is None else below[inside])
         means.append(mean)
         by_stratum.append(fit.means(residual))

@@ -453,6 +453,20 @@ def test_a_share_in_the_middle_keeps_students_interval_and_is_not_too_few():
     assert estimate.p_two_sided(null=0.4) == pytest.approx(stats.ttest_1samp(values.astype(float), 0.4).pvalue)
 
 
+@pytest.mark.parametrize("people", [2, 3])
+def test_a_share_of_few_people_never_ends_outside_0_and_1(people):
+    values = np.tile([1.0, 1, 0, 0, 0, 1, 0, 1, 0, 1], 3 * people)
+    values[: 14 + 7 * people] = 1
+    estimate = naive_mean(values=values, cluster=np.repeat(np.arange(people), 30), share=True)
+    t = stats.t.ppf(0.975, people - 1)
+    assert estimate.value + t * estimate.standard_error > 1
+    low, high = estimate.interval
+    assert estimate.method == "wilson" and 0 < low < estimate.value < high < 1
+    # A mean in points has no such ends.
+    points = naive_mean(values=values, cluster=np.repeat(np.arange(people), 30))
+    assert points.interval[1] == pytest.approx(estimate.value + t * estimate.standard_error)
+
+
 def test_an_estimate_says_how_uneven_its_weights_are():
     estimate = stratified_mean(values=[1, 1, 0, 1, 0, 0], stratum=STRATUM, sizes=SIZES, cluster=PEOPLE)
     weight = np.array([10 / 3] * 3 + [30] * 3)
