@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
-from bandit.estimators import _cluster_variance
+from bandit.estimators import _cluster_variance, _rarer, _values
 from bandit.logistic import fit_logistic, predict_logistic
 
 ODDS_RATIO = 2.0
@@ -53,7 +53,7 @@ def leaving_test(*, left: ArrayLike, value: ArrayLike, stratum: ArrayLike) -> Le
     combination of stage and item number, inside which leavers are compared with stayers. Without a correction for
     continuity. p is withheld with fewer than 10 people who left, and where nothing varies.
     """
-    gone, number = np.asarray(left, dtype=bool), np.asarray(value, dtype=np.float64)
+    gone, number = np.asarray(left, dtype=bool), _values(value, field="value", allow_empty=True)
     place = np.asarray(stratum)
     if not gone.shape == number.shape == place.shape or gone.ndim != 1:
         raise DesignError(f"left, value, stratum: need one entry each, not {gone.size}, {number.size} and {place.size}")
@@ -120,7 +120,8 @@ def staying_chances(
     there is the product over the items before, and at least 0.05. Raises DesignError with fewer than 10 people who
     left, or fewer than 10 people.
     """
-    answer, order_by = np.asarray(value, dtype=np.float64), np.asarray(number, dtype=np.float64)
+    answer = _values(value, field="value", allow_empty=True)
+    order_by = _values(number, field="number", allow_empty=True)
     gone, has, run = np.asarray(left, dtype=bool), np.asarray(known, dtype=bool), np.asarray(sitting)
     people, person = np.unique(np.asarray(cluster), return_inverse=True)
     if (gone & has).sum() < FEWEST_LEAVERS or people.size < 2 * folds:
@@ -281,10 +282,10 @@ def bounds(
     if len(stages) != len(plan_weights) or not total > 0 or min(plan_weights) < 0:
         raise DesignError(f"plan_weights: need a number of at least 0 for each of {len(stages)} stages, one above it")
     rows = [_Rows.of(stage, weight / total) for stage, weight in zip(stages, plan_weights, strict=True) if weight > 0]
-    rarer = None
-    if share:
-        inside = np.concatenate([one.value[one.counted] for one in rows])
-        rarer = min(int(inside.sum()), inside.size - int(inside.sum()))
+    inside = np.concatenate([one.value[one.counted] for one in rows])
+    if not inside.size:
+        raise DesignError("domain: no answer lies in it; bounds need at least one")
+    rarer = _rarer(inside) if share else None
     lower, upper = (
         _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
         for side, sign in ((0, -1.0), (1, 1.0))
@@ -311,7 +312,7 @@ class _Rows:
 
     @classmethod
     def of(cls, given: GivenItems, share: float) -> _Rows:
-        value = np.asarray(given.values, dtype=np.float64)
+        value = _values(given.values, allow_empty=True)
         n, m = value.size, np.asarray(given.missing_stratum).size
         return cls(
             value=np.concatenate([value, np.zeros(m)]),

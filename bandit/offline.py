@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of
-from bandit.estimators import _cluster_variance, hajek, stratified_mean
+from bandit.estimators import _cluster_variance, _values, hajek, stratified_mean
 
 LEAST_SUPPORT = 100
 
@@ -160,7 +160,7 @@ class _Log:
         planned: Sequence[int],
     ) -> _Log:
         chance = _chances(logged, "logged")
-        value, at, label = np.asarray(values, dtype=np.float64), np.asarray(selected), np.asarray(stratum)
+        value, at, label = _values(values, allow_empty=True), np.asarray(selected), np.asarray(stratum)
         if not value.shape == at.shape == label.shape or value.ndim != 1:
             raise DesignError(
                 "values, selected, stratum: must be flat and equally long, not "

@@ -45,3 +45,9 @@ def test_differences_between_policies_are_covered_where_the_effective_sample_is_
     for name, law in enough.items():
         assert 0.93 <= law.cover <= 0.97, (name, law)
         assert law.se_over_spread == pytest.approx(1, abs=0.1), (name, law)
+
+
+def test_a_proportional_stage_is_covered_although_a_few_heavy_answers_decide():
+    law = estimate_laws.proportional_stages(people=30, studies=400, seed=2, trade_offs=(0.1,))[0.1]
+    assert 0.93 <= law.cover <= 0.97, law
+    assert abs(law.bias) < 4 * law.error

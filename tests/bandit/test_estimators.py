@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import bandit
 from bandit import (
     DesignError,
     EpsilonGreedy,
@@ -670,3 +671,69 @@ def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
     given = {"values": [1, 0], "predictions": [0.5, 0.5], "prediction_mean": 0.5, "probability": [0.5, 0.5]}
     with pytest.raises(DesignError, match=message):
         hajek_assisted(**{**given, "cluster": [1, 2], **more})
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("value", lambda values: bandit.leaving_test(left=[0, 1, 0], value=values, stratum=[0, 0, 0])),
+        (
+            "value",
+            lambda values: bandit.staying_chances(
+                value=values,
+                sitting=[1, 2, 3],
+                number=[1, 1, 1],
+                left=[True] * 3,
+                known=[True] * 3,
+                cluster=[1, 2, 3],
+                rng=np.random.default_rng(1),
+            ),
+        ),
+        ("values", lambda values: bandit.error_contributions(values=values, weight=[1, 1, 1])),
+        ("weight", lambda values: bandit.error_contributions(values=[1, 0, 1], weight=values)),
+        (
+            "contributions",
+            lambda values: bandit.for_such_questions(
+                naive_mean(values=[1, 0, 1], cluster=[1, 2, 3]),
+                contributions=values,
+                shares=[1 / 3] * 3,
+                cluster=[1, 2, 3],
+                subjects=[[1, 2], [2, 3], [1, 3]],
+            ),
+        ),
+        (
+            "values",
+            lambda values: bandit.bounds(
+                stages=[
+                    bandit.GivenItems(
+                        values=values,
+                        stratum=[0, 0, 0],
+                        sizes=[9],
+                        cluster=[1, 2, 3],
+                        missing_stratum=[0],
+                        missing_cluster=[1],
+                    )
+                ],
+                share=True,
+            ),
+        ),
+        (
+            "values",
+            lambda values: bandit.compare_policies(
+                values=values,
+                selected=[0, 1, 2],
+                logged=[0.5] * 4,
+                first=[0.5] * 4,
+                second=[0.2, 0.2, 0.8, 0.8],
+                stratum=[0, 0, 0],
+                planned=[3],
+                cluster=[1, 2, 3],
+            ),
+        ),
+        ("values", lambda values: bandit.stratified_mean(values=values, stratum=[0] * 3, sizes=[9], cluster=[1, 2, 3])),
+    ],
+)
+def test_numbers_that_are_none_are_refused_everywhere(field, call, bad):
+    with pytest.raises(DesignError, match=f"^{field}: NaN or infinite"):
+        call([1.0, bad, 0.0])

@@ -335,6 +335,12 @@ def test_nothing_answered_in_a_stratum_leaves_its_unanswered_items_the_whole_ran
     assert points.lower.value == points.upper.value == pytest.approx(2 / 3)
 
 
+def test_bounds_of_nothing_are_refused() -> None:
+    given = GivenItems(values=[], stratum=[], sizes=[9], cluster=[], missing_stratum=[0], missing_cluster=[1])
+    with pytest.raises(DesignError, match="no answer lies in it"):
+        bandit.bounds(stages=[given], share=True)
+
+
 def test_with_nothing_lost_the_bounds_are_the_plain_estimate() -> None:
     rng = np.random.default_rng(5)
     stratum = np.repeat([0, 1], [80, 40])

@@ -665,8 +665,11 @@ def combine(
     )
     together: Estimate | None = None
     if any(weights) and pooled:
-        weights = [part.plan_weight if part.weighs else 0.0 for part in parts]
-        together = _pooled(pooled, weights, share) if sum(map(bool, weights)) > 1 else next(filter(None, estimates))
+        weighing = [part.plan_weight if part.weighs else 0.0 for part in parts]
+        if sum(map(bool, weighing)) > 1:
+            weights, together = weighing, _pooled(pooled, weighing, share)
+        else:  # There is nothing to put together: the estimates that there are.
+            together = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
     elif any(weights):
         together = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
     if together is None:
@@ -688,14 +691,14 @@ def combine(
 
 
 def _pooled(stages: Sequence[StageAnswers], weights: Sequence[float], share: bool) -> Estimate | None:
-    """None where one answer decides, or there is nothing to divide by."""
+    """None where one answer or one person decides: nothing then says how people differ."""
     kept = [stage for stage, weight in zip(stages, weights, strict=True) if weight]
     used = [weight for weight in weights if weight]
     if any(stage.first is not None for stage in stages):
         found = bandit.pooled_difference(stages=kept, plan_weights=used)
     else:
         found = bandit.pooled_mean(stages=kept, plan_weights=used, share=share)
-    return found if found.effective_sample_size >= FEWEST_EFFECTIVE else None
+    return found if found.effective_sample_size >= FEWEST_EFFECTIVE and found.n_clusters > 1 else None
 
 
 def naive(
