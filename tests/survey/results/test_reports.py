@@ -598,6 +598,7 @@ def test_the_reports_of_today_add_what_compares_language_models() -> None:
     files_added = {file.name: list(file.rows) for file in reports.export_files(made, {}, ())}
     compared = ["agreement.csv", "calibration.csv", "reliability.csv", "gaps.csv"]
     assert list(files_added) == [
+        *("estimates.csv", "slots.csv", "leaving.csv", "noise.csv"),
         *compared,
         "arms.csv",
         "arm_differences.csv",
