@@ -36,7 +36,15 @@ from bandit.estimators import (
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
 from bandit.fragility import BradleyTerry, Fragile, Fragility, fit_bradley_terry, fragile_bradley_terry, fragile_means
-from bandit.leaving import Bounds, GivenItems, LeavingTest, bounds, leaving_test, staying_chances
+from bandit.leaving import (
+    Bounds,
+    GivenItems,
+    LeavingTest,
+    bounds,
+    difference_of_bounds,
+    leaving_test,
+    staying_chances,
+)
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
@@ -136,6 +144,7 @@ __all__ = [
     "deal",
     "deal_with_repeats",
     "difference_mean",
+    "difference_of_bounds",
     "draw",
     "draw_exhaustively",
     "draw_rescored",

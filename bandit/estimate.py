@@ -30,8 +30,8 @@ class Estimate:
     With a single cluster the standard error and the interval are NaN, since nothing is known of how people differ.
     Where all answers are alike the standard error is 0 and the interval NaN (for a share, Wilson's).
     `interval` is Student's t with people - 1 degrees of freedom (items - 1, where several people answered each item and
-    there are fewer of these), or, where `method` says so, Wilson's for a share near
-    0 or 1 on the effective number of answers, variance of the design and of people included.
+    there are fewer of these), or, where `method` says so, Wilson's for a share near 0 or 1, or of few people, on the
+    effective number of answers, variance of the design and of people included.
     `effective_sample_size` is Kish's: (sum of weights)^2 / sum of squared weights; `weight_range` the smallest and the
     largest weight, in mean weights. `rarer`, for a share, counts the answers of the rarer kind, and is None otherwise.
     """
@@ -165,7 +165,8 @@ def standard_error_of(variance: float, value: float) -> float:
 def interval_of(
     *, value: float, standard_error: float, degrees_of_freedom: float, kish: float, share: bool
 ) -> tuple[tuple[float, float], Literal["t", "wilson"]]:
-    """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, else t's.
+    """The 95 % interval and its method: Wilson's for a `share` with few effective answers of either kind, or where t's
+    would end below 0 or above 1, else t's.
 
     Without a standard error anything but a share has no interval. The effective number of answers is
     value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where all answers agree (Korn and
@@ -175,7 +176,8 @@ def interval_of(
     if share and 0 <= value <= 1:
         spread = value * (1 - value)
         effective = kish if standard_error == 0 or spread == 0 else min(kish, spread / standard_error**2)
-        if effective * min(value, 1 - value) < WILSON_BELOW:
+        reach = t * standard_error
+        if effective * min(value, 1 - value) < WILSON_BELOW or value - reach < 0 or value + reach > 1:
             slack = t * t / effective
             middle = (value + slack / 2) / (1 + slack)
             reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))

@@ -35,6 +35,7 @@ from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.student import student_t_upper_tail
 
 FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
+WEIGHT_CLASSES = 5
 BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
 
 
@@ -136,6 +137,7 @@ def stratified_difference(
     universe_size: int | None = None,
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
+    staying: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over the candidates in `second` minus the mean over those in `first`, two domains of one stage.
 
@@ -143,7 +145,7 @@ def stratified_difference(
     once, with both. One use is a check on the prior: between outcomes that are shown later it may differ only by
     chance.
     """
-    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
+    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying)
     one, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
     below = _per(per, fit.value.size)
     mean_one, residual_one = fit.mean_in(one, below)
@@ -179,6 +181,7 @@ def stratified_effect(
     universe_size: int | None = None,
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
+    staying: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over all candidates under one level of a factor (`second`) minus the mean under another (`first`).
 
@@ -191,13 +194,20 @@ def stratified_effect(
     """
     value = _values(values)
     below = _per(per, value.size)
+    chance = None if staying is None else _probabilities(staying, value.size)
     label, person = _labels(stratum, value.size, len(sizes)), np.asarray(cluster)
     contributions, weight = np.zeros(value.size), np.zeros(value.size)
     means, by_stratum, single = [], [], []
     part = _domain(domain, value.size)
     one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
     for sign, inside in ((-1.0, one), (1.0, other)):
-        fit = _Stratified.of(values=value[inside], stratum=label[inside], sizes=sizes, cluster=person[inside])
+        fit = _Stratified.of(
+            values=value[inside],
+            stratum=label[inside],
+            sizes=sizes,
+            cluster=person[inside],
+            staying=None if chance is None else chance[inside],
+        )
         mean, residual = fit.mean_in(part[inside], None if below is None else below[inside])
         means.append(mean)
         by_stratum.append(fit.means(residual))
@@ -397,6 +407,7 @@ def hajek_difference(
             stratum=np.zeros(value.size, dtype=np.int64),
             sides=(one, other),
             cluster=np.asarray(cluster),
+            unequal=True,
         ),
     )
 
@@ -697,10 +708,18 @@ def _least_of_difference(
     stratum: NDArray[np.int64],
     sides: Sequence[NDArray[np.bool_]],
     cluster: NDArray[np.generic],
+    unequal: bool = False,
 ) -> float:
     """The same for a difference. What people bring to both sides cancels out, so that the spread is that inside
-    people, unless each of them gave one answer."""
+    people, unless each of them gave one answer.
+
+    `unequal`: answers of one stratum weigh unequally, since their items had chances by a score. Heavy answers then lie
+    apart from light ones of the same person because of the score, which is no spread between answers: distances are
+    taken from those of about the same weight.
+    """
     parts = [_Distances.of(own, weight, stratum, side) for own, side in zip(contributions, sides, strict=True)]
+    if unequal:
+        parts = [part.by_weight() for part in parts]
     _, person = np.unique(np.concatenate([cluster[side] for side in sides]), return_inverse=True)
     people = int(person.max()) + 1
     if person.size == people:
@@ -768,6 +787,15 @@ class _Distances:
             stretch = stretch[inside]
         relative = weight / weight.sum()
         return cls(contributions / relative, relative, stretch, max(1.0, float((1 / answered).sum())))
+
+    def by_weight(self) -> _Distances:
+        """The distances from the mean of the answers of about the same weight, in up to `WEIGHT_CLASSES` classes."""
+        ends = np.quantile(self.relative, np.arange(1, WEIGHT_CLASSES) / WEIGHT_CLASSES)
+        _, place = np.unique(np.searchsorted(ends, self.relative), return_inverse=True)
+        count = np.bincount(place)
+        mean = np.bincount(place, weights=self.distance) / count
+        stretch = (count / np.maximum(count - 1, 1))[place]
+        return _Distances(self.distance - mean[place], self.relative, stretch, max(self.lost, float(count.size)))
 
     @property
     def shrink(self) -> float:

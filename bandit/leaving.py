@@ -10,7 +10,7 @@ between unanswered and answered items, or for anything whatever (Manski, America
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
-from bandit.estimators import _cluster_variance
+from bandit.estimators import _cluster_variance, _rarer, _values
 from bandit.logistic import fit_logistic, predict_logistic
 
 ODDS_RATIO = 2.0
@@ -53,7 +53,7 @@ def leaving_test(*, left: ArrayLike, value: ArrayLike, stratum: ArrayLike) -> Le
     combination of stage and item number, inside which leavers are compared with stayers. Without a correction for
     continuity. p is withheld with fewer than 10 people who left, and where nothing varies.
     """
-    gone, number = np.asarray(left, dtype=bool), np.asarray(value, dtype=np.float64)
+    gone, number = np.asarray(left, dtype=bool), _values(value, field="value", allow_empty=True)
     place = np.asarray(stratum)
     if not gone.shape == number.shape == place.shape or gone.ndim != 1:
         raise DesignError(f"left, value, stratum: need one entry each, not {gone.size}, {number.size} and {place.size}")
@@ -103,6 +103,7 @@ def staying_chances(
     cluster: ArrayLike,
     rng: np.random.Generator,
     folds: int = 5,
+    levels: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """The chance that whoever gave each answer was still there to give it, shape (n,), above 0 and at most 1.
 
@@ -111,11 +112,16 @@ def staying_chances(
     not (false for the last item, and where a sitting is still going on); `cluster`, the person.
 
     The chance of leaving after an answer is a logistic regression on the item's number, the answer itself and the mean
-    of the person's answers before it. It is fitted by folds of people, so that nobody's own leaving makes their weight.
-    The chance of being there is the product over the items before, and at least 0.05. Raises DesignError with fewer
-    than 10 people who left, or fewer than 10 people.
+    of the person's answers before it. `levels`, whole numbers of shape (n, factors): the level of each factor of a
+    condition under which the answer was given. Under each level after a factor's first, leaving may be more or less
+    frequent, and depend on the answers in another way: people may leave one condition and not another.
+
+    The regression is fitted by folds of people, so that nobody's own leaving makes their weight. The chance of being
+    there is the product over the items before, and at least 0.05. Raises DesignError with fewer than 10 people who
+    left, or fewer than 10 people.
     """
-    answer, order_by = np.asarray(value, dtype=np.float64), np.asarray(number, dtype=np.float64)
+    answer = _values(value, field="value", allow_empty=True)
+    order_by = _values(number, field="number", allow_empty=True)
     gone, has, run = np.asarray(left, dtype=bool), np.asarray(known, dtype=bool), np.asarray(sitting)
     people, person = np.unique(np.asarray(cluster), return_inverse=True)
     if (gone & has).sum() < FEWEST_LEAVERS or people.size < 2 * folds:
@@ -136,8 +142,9 @@ def staying_chances(
     # The mean of the answers before this one, drawn towards the mean of all by one answer's weight.
     past = (before - rank * middle) / (rank + 1) / scale
     spread = float(place.std()) or 1.0
-    columns = np.column_stack([np.ones(run.size), (place - place.mean()) / spread, standard, past])
-    ridge = np.array([1e-3, 0.5, 0.5, 0.5])
+    plain = np.column_stack([np.ones(run.size), (place - place.mean()) / spread, standard, past])
+    columns = np.column_stack([plain, *_by_level(levels, plain[:, [0, 2, 3]], order)])
+    ridge = np.array([1e-3, *[0.5] * (columns.shape[1] - 1)])
     of_person = rng.permutation(np.arange(people.size) % folds)
     hazard = np.zeros(run.size)
     for fold in range(folds):
@@ -150,6 +157,20 @@ def staying_chances(
     chance = np.empty(run.size)
     chance[order] = np.maximum(np.exp(until - until[starts][index]), LEAST_CHANCE)
     return np.minimum(chance, 1.0)
+
+
+def _by_level(
+    levels: ArrayLike | None, columns: NDArray[np.float64], order: NDArray[np.intp]
+) -> Iterator[NDArray[np.float64]]:
+    """The columns once more for the answers under each level but a factor's first; `order` is that of the columns."""
+    if levels is None:
+        return
+    of_answers = np.asarray(levels)
+    if of_answers.ndim != 2 or of_answers.shape[0] != columns.shape[0]:
+        raise DesignError(f"levels: need one of each factor for {columns.shape[0]} answers, not {of_answers.shape}")
+    for factor in of_answers[order].T:
+        for level in np.unique(factor)[1:]:
+            yield columns * (factor == level)[:, None]
 
 
 @dataclass(frozen=True)
@@ -167,6 +188,43 @@ class Bounds:
     @property
     def interval(self) -> tuple[float, float]:
         return self.lower.interval[0], self.upper.interval[1]
+
+
+def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool) -> Bounds:
+    """Bounds of the mean of `second` minus that of `first`: two levels of a factor, or two parts of the candidates.
+
+    The lowest difference is the lowest mean of the one minus the highest of the other, since nothing says that
+    unanswered items are alike on both sides. `same_people`: some people are on both sides. The standard error is then
+    the sum of both sides', which no correlation exceeds; for different people it is the root of the sum of squares,
+    with Welch's and Satterthwaite's degrees of freedom.
+    """
+    return Bounds(
+        lower=_minus(second.lower, first.upper, same_people),
+        upper=_minus(second.upper, first.lower, same_people),
+        odds_ratio=first.odds_ratio,
+        unanswered=first.unanswered + second.unanswered,
+    )
+
+
+def _minus(one: Estimate, other: Estimate, same_people: bool) -> Estimate:
+    errors = [one.standard_error, other.standard_error]
+    freedoms = [one.degrees_of_freedom, other.degrees_of_freedom]
+    variances = [error**2 for error in errors]
+    sample = EstimateSample(
+        n=one.n + other.n,
+        n_clusters=max(one.n_clusters, other.n_clusters) if same_people else one.n_clusters + other.n_clusters,
+        effective_sample_size=one.effective_sample_size + other.effective_sample_size,
+        weight_range=(
+            min(one.weight_range[0], other.weight_range[0]),
+            max(one.weight_range[1], other.weight_range[1]),
+        ),
+    )
+    return estimate_of(
+        sample,
+        value=one.value - other.value,
+        variance=sum(errors) ** 2 if same_people else sum(variances),
+        degrees_of_freedom=min(freedoms) if same_people else satterthwaite(variances, freedoms),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +282,10 @@ def bounds(
     if len(stages) != len(plan_weights) or not total > 0 or min(plan_weights) < 0:
         raise DesignError(f"plan_weights: need a number of at least 0 for each of {len(stages)} stages, one above it")
     rows = [_Rows.of(stage, weight / total) for stage, weight in zip(stages, plan_weights, strict=True) if weight > 0]
-    rarer = None
-    if share:
-        inside = np.concatenate([one.value[one.counted] for one in rows])
-        rarer = min(int(inside.sum()), inside.size - int(inside.sum()))
+    inside = np.concatenate([one.value[one.counted] for one in rows])
+    if not inside.size:
+        raise DesignError("domain: no answer lies in it; bounds need at least one")
+    rarer = _rarer(inside) if share else None
     lower, upper = (
         _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
         for side, sign in ((0, -1.0), (1, 1.0))
@@ -254,7 +312,7 @@ class _Rows:
 
     @classmethod
     def of(cls, given: GivenItems, share: float) -> _Rows:
-        value = np.asarray(given.values, dtype=np.float64)
+        value = _values(given.values, allow_empty=True)
         n, m = value.size, np.asarray(given.missing_stratum).size
         return cls(
             value=np.concatenate([value, np.zeros(m)]),

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of
-from bandit.estimators import _cluster_variance, hajek, stratified_mean
+from bandit.estimators import _cluster_variance, _values, hajek, stratified_mean
 
 LEAST_SUPPORT = 100
+MOST_PULL = 0.5  # of one person on a mean, as far as the error allows for it
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,14 @@ def compare_policies(
 
     Both are judged by the same answers, so that most of their errors cancels out: the standard error is that of the
     difference of each answer's two parts, between respondents and inside the stage's strata, whose slots were fixed.
+    Where a few answers weigh much, each person pulls a mean towards themselves: a person's part in the error is divided
+    by 1 - h, h their larger share of the two means (the jackknife's; Bell and McCaffrey, Survey Methodology 28, 2002).
     `first`, `second`: every candidate's inclusion probability under these policies, shape (M,). The other arguments as
     for `evaluate_policy`; so are the errors. `effective_sample_size` is the smaller one of the two policies'.
     """
     log = _Log.of(values=values, selected=selected, logged=logged, stratum=stratum, planned=planned)
-    means, parts, sizes = [], [], []
+    _, person = np.unique(np.asarray(cluster), return_inverse=True)
+    means, parts, sizes, shares = [], [], [], []
     for field, other in (("first", first), ("second", second)):
         weight = log.ratio(other, field)[0] * log.per_answer
         if not weight.sum() > 0:
@@ -123,10 +127,12 @@ def compare_policies(
         means.append(mean)
         parts.append(share * (log.value - mean))
         sizes.append(float(1 / np.dot(share, share)))
+        shares.append(share)
     single = parts[1] - parts[0]
     count = np.bincount(log.label)
     centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
-    variance, people = _cluster_variance(centred, cluster)
+    pull = np.maximum(*(np.bincount(person, weights=share) for share in shares))
+    variance, people = _cluster_variance(centred / (1 - np.minimum(pull, MOST_PULL))[person], cluster)
     sample = EstimateSample(
         n=log.value.size, n_clusters=people, effective_sample_size=min(sizes), weight_range=(1.0, 1.0)
     )
@@ -134,7 +140,7 @@ def compare_policies(
         sample,
         value=means[1] - means[0],
         variance=variance if people > 1 else math.nan,
-        degrees_of_freedom=people - 1,
+        degrees_of_freedom=max(people - 1, 1),
     )
 
 
@@ -160,7 +166,7 @@ class _Log:
         planned: Sequence[int],
     ) -> _Log:
         chance = _chances(logged, "logged")
-        value, at, label = np.asarray(values, dtype=np.float64), np.asarray(selected), np.asarray(stratum)
+        value, at, label = _values(values, allow_empty=True), np.asarray(selected), np.asarray(stratum)
         if not value.shape == at.shape == label.shape or value.ndim != 1:
             raise DesignError(
                 "values, selected, stratum: must be flat and equally long, not "

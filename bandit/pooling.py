@@ -230,7 +230,12 @@ def _least(parts: Sequence[_Part], sides: Sequence[_Side]) -> float:
         person.append(index + people)
         people += names.size
     return _least_of_difference(
-        contributions=single, weight=weight, stratum=stratum, sides=masks, cluster=np.concatenate(person)
+        contributions=single,
+        weight=weight,
+        stratum=stratum,
+        sides=masks,
+        cluster=np.concatenate(person),
+        unequal=any(part.fit is None for part in parts),
     )
 
 

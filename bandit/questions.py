@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate
+from bandit.estimators import _values
 
 MOST_SUBJECTS = 2
 
@@ -30,7 +31,9 @@ def error_contributions(
     are cut by a prediction from the question.
     `values`, `weight` (N_h / r_h, or 1 / inclusion probability), `domain`, `per`: shape (n,), as for `stratified_mean`.
     """
-    value, weights = np.asarray(values, dtype=np.float64), np.asarray(weight, dtype=np.float64)
+    value, weights = _values(values), _values(weight, field="weight")
+    if weights.size != value.size or (weights < 0).any():
+        raise DesignError(f"weight: needs a number of at least 0 for each of {value.size} answers")
     below = np.ones(value.size) if per is None else np.asarray(per, dtype=np.float64)
     if domain is not None:
         weights = np.where(np.asarray(domain, dtype=bool), weights, 0.0)
@@ -66,13 +69,15 @@ def for_such_questions(
     effective number of questions: (sum of b^2)^2 / sum of b^4, b a question's part of all shares. Raises DesignError
     with fewer than two questions.
     """
-    own, about = np.asarray(contributions, dtype=np.float64), np.asarray(subjects, dtype=np.int64)
+    own, about = _values(contributions, field="contributions"), np.asarray(subjects, dtype=np.int64)
     _, person = np.unique(np.asarray(cluster), return_inverse=True)
     if about.ndim != 2 or about.shape[0] != own.size or not 1 <= about.shape[1] <= MOST_SUBJECTS:
         raise DesignError(
             f"subjects: need one or two questions for each of {own.size} answers, not shape {about.shape}"
         )
-    part = np.asarray(shares, dtype=np.float64)
+    part = _values(shares, field="shares")
+    if part.size != own.size:
+        raise DesignError(f"shares: {part.size} for {own.size} answers; give one for each answer")
     used = part != 0
     own, part, about, person = own[used], part[used], about[used], person[used]
     thing = None if item is None else np.unique(np.asarray(item)[used], return_inverse=True)[1]

@@ -38,7 +38,32 @@ def _leaving(pool: Meter, studies: int, seed: int) -> list[Row]:
             found.append(Row(title, "test: size at .05", "none", float(np.nanmean(test < 0.05)), 0.03, 0.07, studies))
         for place, name in enumerate((title, f"{title}, one task")):
             found += _ways(made[:, place], name, leaving, of_task=bool(place))
+    one = partial(levels_study, seed * 100 + len(cases))
+    made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+    title, plain = "people leave one of two levels, no effect", made[:, 0:3]
+    before = (f"{plain[:, 0].mean():+.4f}", f"{_holds(plain[:, 1:], 0):.3f}")
+    slack = 0.005 + 2 * float(made[:, 3].std()) / studies**0.5
+    found.append(
+        Row(title, "weighted: bias of difference", before[0], float(made[:, 3].mean()), -slack, slack, studies)
+    )
+    found.append(Row(title, "weighted: cover", before[1], _holds(made[:, 4:6], 0), 0.93, 0.97, studies))
+    found.append(Row(title, "bounds, odds ratio 2: cover", before[1], _holds(made[:, 6:8], 0), 0.93, 1, studies))
     return found
+
+
+def _holds(ends: np.ndarray, truth: float) -> float:
+    return float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean())
+
+
+def levels_study(stream: int, number: int) -> list[float]:
+    """The difference between two levels: plain, weighted for leaving, and the ends of its bounds."""
+    rng = np.random.default_rng([7, stream, number])
+    one = leaving_cases.difference_of_levels(rng, Leaving(0.3, 0.02), NOBODY_MORE, people=88)
+    assert one.combined and one.stayed and one.bounds
+    return [
+        *(one.combined.value, *one.combined.interval, one.stayed.value, *one.stayed.interval),
+        *one.bounds.interval,
+    ]
 
 
 def _ways(made: np.ndarray, name: str, leaving: Leaving, *, of_task: bool) -> Iterator[Row]:
@@ -47,7 +72,7 @@ def _ways(made: np.ndarray, name: str, leaving: Leaving, *, of_task: bool) -> It
     plain, stayed, bounds, worst = made[:, 0:3], made[:, 3:6], made[:, 6:8], made[:, 8:10]
 
     def cover(ends: np.ndarray) -> float:
-        return float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean())
+        return _holds(ends, truth)
 
     before = (f"{plain[:, 0].mean() - truth:+.4f}", f"{cover(plain[:, 1:]):.3f}")
     if leaving is not INSTEAD:

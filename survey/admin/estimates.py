@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.utils.text import capfirst
 
@@ -70,6 +71,7 @@ def context(
         **shown,
         "stored": stored,
         "report": report,
+        "as_files": _query([name for name in shown["by"] if name in own], shown["condition"]),
         "figures": [*rows[:1], *assisted, *rows[1:]],
         "checks": [row(check) for check in report.checks],
         "leaving_notes": [] if report.leaving is None else [*beside.about_leaving(report.leaving)],
@@ -132,6 +134,12 @@ def context(
             for name, found in report.noise.retests.items()
         ],
     }
+
+
+def _query(by: Sequence[str], condition: Sequence[str]) -> str:
+    """What the report with all figures is asked for, as the end of its address."""
+    asked = urlencode({"by": by, "condition": condition}, doseq=True)
+    return f"?{asked}" if asked else ""
 
 
 def _differences(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[tuple[str, FigureRow]]:

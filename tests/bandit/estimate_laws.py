@@ -285,6 +285,31 @@ def proportional_stages(*, people, studies, seed, trade_offs=(0.05, 0.1, 0.4)):
     return {trade_off: law_of(own) for trade_off, own in rows.items()}
 
 
+def levels_of_items(*, people, studies, seed, trade_off=0.2):
+    """The difference between two levels that are drawn for items and change nothing, in one proportional stage whose
+    scores tell much."""
+    truth, rng = truth_of(), np.random.default_rng([6, seed, people])
+    rows, n = [], people * ITEMS
+    for _ in range(studies):
+        pool = rng.choice(UNIVERSE, POOL, replace=False)
+        score = 1 / (1 + np.exp(-(2 * truth.logit[pool] + rng.normal(0, 0.5, POOL))))
+        drawn = bandit.draw(
+            design=bandit.Proportional(trade_off=trade_off), n=n, scores=score, n_candidates=POOL, rng=rng
+        )
+        person = np.repeat(np.arange(people), ITEMS)
+        odds = truth.logit[pool[drawn.selected]] + rng.normal(0, truth.person_sd, people)[person]
+        level = rng.random(n) < 0.5
+        found = bandit.hajek_difference(
+            values=(rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float),
+            probability=drawn.inclusion_probability,
+            cluster=person,
+            first=level,
+            second=~level,
+        )
+        rows.append(minus(found, 0.0))
+    return law_of(rows)
+
+
 BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)
 
 

@@ -135,6 +135,84 @@ def study(
     )
 
 
+def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leaving, *, people: int) -> Figure:
+    """One uniform stage whose people have one of two levels, under which they leave in different ways and change
+    beliefs alike: the second level minus the first."""
+    made = [stage(rng, people // 2, leaving, uniform=True) for leaving in (first, second)]
+    there = np.concatenate([np.arange(ITEMS) < one.answered[:, None] for one in made])
+    person = np.broadcast_to(np.arange(people)[:, None], there.shape)
+    number = np.broadcast_to(np.arange(1, ITEMS + 1), there.shape)
+    left = number == np.concatenate([one.answered for one in made])[:, None]
+    level = person >= people // 2
+    values, label = (np.concatenate([getattr(one, name) for one in made]) for name in ("changed", "stratum"))
+    chance = bandit.staying_chances(
+        value=values[there],
+        sitting=person[there],
+        number=number[there],
+        left=(left & (number < ITEMS))[there],
+        known=number[there] < ITEMS,
+        cluster=person[there],
+        rng=np.random.default_rng(1),
+        levels=level[there][:, None],
+    )
+    part = StagePart(
+        stage=1,
+        role="sampled",
+        names=("top", "rest"),
+        sizes=SIZES,
+        slots=(sum(one.slots[0] for one in made), sum(one.slots[1] for one in made)),
+        universe_size=None,
+        stratum=label[there],
+        cluster=person[there],
+        probability=np.ones(there.sum()),
+        planned_probability=np.ones(1),
+        people=people,
+        staying=chance,
+        unanswered=Unanswered(
+            stratum=label[~there],
+            cluster=person[~there],
+            probability=np.ones((~there).sum()),
+            divisions={},
+        ),
+    )
+    sides = [level[there] == one for one in (False, True)]
+    lost = [level[~there] == one for one in (False, True)]
+    figure, with_weights = (
+        estimators.combine(
+            [part],
+            [
+                estimators.effect(
+                    part, values[there], first=sides[0], second=sides[1], weighted_for_leaving=weighted_for_leaving
+                )
+            ],
+            name="",
+            title="",
+            unit="",
+            naive=None,
+        )
+        for weighted_for_leaving in (False, True)
+    )
+    ends = {}
+    for name, odds_ratio in (("bounds", 2.0), ("worst_case", np.inf)):
+        one, other = (
+            estimators.bounds_of(
+                figure,
+                [part.under(kept, gone)],
+                [values[there][kept]],
+                where=[None],
+                inside=None,
+                lost=None,
+                odds_ratio=odds_ratio,
+                span=None,
+                share=True,
+            )
+            for kept, gone in zip(sides, lost, strict=True)
+        )
+        assert one is not None and other is not None
+        ends[name] = bandit.difference_of_bounds(one, other, same_people=False)
+    return replace(figure, stayed=with_weights.combined, **ends)
+
+
 def _figure(
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],

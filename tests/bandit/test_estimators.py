@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import bandit
 from bandit import (
     DesignError,
     EpsilonGreedy,
@@ -453,6 +454,20 @@ def test_a_share_in_the_middle_keeps_students_interval_and_is_not_too_few():
     assert estimate.p_two_sided(null=0.4) == pytest.approx(stats.ttest_1samp(values.astype(float), 0.4).pvalue)
 
 
+@pytest.mark.parametrize("people", [2, 3])
+def test_a_share_of_few_people_never_ends_outside_0_and_1(people):
+    values = np.tile([1.0, 1, 0, 0, 0, 1, 0, 1, 0, 1], 3 * people)
+    values[: 14 + 7 * people] = 1
+    estimate = naive_mean(values=values, cluster=np.repeat(np.arange(people), 30), share=True)
+    t = stats.t.ppf(0.975, people - 1)
+    assert estimate.value + t * estimate.standard_error > 1
+    low, high = estimate.interval
+    assert estimate.method == "wilson" and 0 < low < estimate.value < high < 1
+    # A mean in points has no such ends.
+    points = naive_mean(values=values, cluster=np.repeat(np.arange(people), 30))
+    assert points.interval[1] == pytest.approx(estimate.value + t * estimate.standard_error)
+
+
 def test_an_estimate_says_how_uneven_its_weights_are():
     estimate = stratified_mean(values=[1, 1, 0, 1, 0, 0], stratum=STRATUM, sizes=SIZES, cluster=PEOPLE)
     weight = np.array([10 / 3] * 3 + [30] * 3)
@@ -656,3 +671,69 @@ def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
     given = {"values": [1, 0], "predictions": [0.5, 0.5], "prediction_mean": 0.5, "probability": [0.5, 0.5]}
     with pytest.raises(DesignError, match=message):
         hajek_assisted(**{**given, "cluster": [1, 2], **more})
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("value", lambda values: bandit.leaving_test(left=[0, 1, 0], value=values, stratum=[0, 0, 0])),
+        (
+            "value",
+            lambda values: bandit.staying_chances(
+                value=values,
+                sitting=[1, 2, 3],
+                number=[1, 1, 1],
+                left=[True] * 3,
+                known=[True] * 3,
+                cluster=[1, 2, 3],
+                rng=np.random.default_rng(1),
+            ),
+        ),
+        ("values", lambda values: bandit.error_contributions(values=values, weight=[1, 1, 1])),
+        ("weight", lambda values: bandit.error_contributions(values=[1, 0, 1], weight=values)),
+        (
+            "contributions",
+            lambda values: bandit.for_such_questions(
+                naive_mean(values=[1, 0, 1], cluster=[1, 2, 3]),
+                contributions=values,
+                shares=[1 / 3] * 3,
+                cluster=[1, 2, 3],
+                subjects=[[1, 2], [2, 3], [1, 3]],
+            ),
+        ),
+        (
+            "values",
+            lambda values: bandit.bounds(
+                stages=[
+                    bandit.GivenItems(
+                        values=values,
+                        stratum=[0, 0, 0],
+                        sizes=[9],
+                        cluster=[1, 2, 3],
+                        missing_stratum=[0],
+                        missing_cluster=[1],
+                    )
+                ],
+                share=True,
+            ),
+        ),
+        (
+            "values",
+            lambda values: bandit.compare_policies(
+                values=values,
+                selected=[0, 1, 2],
+                logged=[0.5] * 4,
+                first=[0.5] * 4,
+                second=[0.2, 0.2, 0.8, 0.8],
+                stratum=[0, 0, 0],
+                planned=[3],
+                cluster=[1, 2, 3],
+            ),
+        ),
+        ("values", lambda values: bandit.stratified_mean(values=values, stratum=[0] * 3, sizes=[9], cluster=[1, 2, 3])),
+    ],
+)
+def test_numbers_that_are_none_are_refused_everywhere(field, call, bad):
+    with pytest.raises(DesignError, match=f"^{field}: NaN or infinite"):
+        call([1.0, bad, 0.0])

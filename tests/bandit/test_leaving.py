@@ -145,6 +145,101 @@ def test_weights_undo_what_leaving_after_a_change_does(of_task: bool) -> None:
     assert 0.93 <= cover([one.interval for one in stayed], of_task=of_task) <= 0.97
 
 
+def test_leaving_may_depend_on_answers_under_one_level_alone() -> None:
+    """Under level 1 everybody who answered 1 leaves; under level 0 as many leave, whatever they answered."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for person in range(300):
+        level = person % 2
+        for number in range(1, 5):
+            value = float(rng.random() < 0.5)
+            left = number < 4 and bool(rng.random() < (0.8 * value if level else 0.4))
+            rows.append((value, person, number, left, number < 4, level))
+            if left:
+                break
+    value, person, number, left, known, level = map(np.array, zip(*rows, strict=True))
+    common = {"value": value, "sitting": person, "number": number, "left": left, "known": known, "cluster": person}
+    found = bandit.staying_chances(**common, rng=np.random.default_rng(1), levels=level[:, None])
+    second, before = number == 2, np.roll(value, 1)
+    means = {(one, said): found[second & (level == one) & (before == said)].mean() for one in (0, 1) for said in (0, 1)}
+    assert means[1, 0] > 0.9 and means[1, 1] < 0.35
+    assert means[0, 0] == pytest.approx(0.6, abs=0.1) and means[0, 1] == pytest.approx(0.6, abs=0.1)
+    everybody = bandit.staying_chances(**common, rng=np.random.default_rng(1))
+    assert everybody[second & (level == 0) & (before == 0)].mean() > 0.7, "without levels it is a mean of both"
+    with pytest.raises(DesignError, match="levels: need one of each factor"):
+        bandit.staying_chances(**common, rng=rng, levels=level)
+
+
+def test_an_effect_weighs_answers_by_the_chance_of_staying() -> None:
+    rng = np.random.default_rng(4)
+    values, staying = rng.random(80), rng.uniform(0.3, 1, 80)
+    person, stratum = np.arange(80) // 4, np.arange(80) % 2
+    first = person % 2 == 0
+    common = {"values": values, "stratum": stratum, "sizes": [10, 30], "cluster": person}
+
+    def mean(inside: np.ndarray) -> float:
+        parts = [inside & (stratum == place) for place in (0, 1)]
+        return float(np.dot([0.25, 0.75], [np.average(values[one], weights=1 / staying[one]) for one in parts]))
+
+    found = bandit.stratified_effect(**common, first=first, second=~first, staying=staying)
+    assert found.value == pytest.approx(mean(~first) - mean(first))
+    same = bandit.stratified_effect(**common, first=first, second=~first, staying=np.full(80, 0.5))
+    plain = bandit.stratified_effect(**common, first=first, second=~first)
+    assert same.value == pytest.approx(plain.value) and same.standard_error == pytest.approx(plain.standard_error)
+
+
+@cache
+def of_two_levels() -> np.ndarray:
+    """Studies in which nothing differs between two levels, but people leave one of them after a change: by study the
+    plain difference, the one weighted for leaving, and the ends of the bounds."""
+    rows = []
+    for seed in range(300):
+        rng = np.random.default_rng([17, seed])
+        found = leaving_cases.difference_of_levels(rng, Leaving(0.3, 0.02), NOBODY_MORE, people=60)
+        assert found.combined and found.stayed and found.bounds and found.worst_case
+        rows.append(
+            [
+                *(found.combined.value, *found.combined.interval, found.stayed.value, *found.stayed.interval),
+                *(*found.bounds.interval, *found.worst_case.interval),
+            ]
+        )
+    return np.array(rows)
+
+
+def test_a_difference_between_levels_is_mended_where_people_leave_one_of_them() -> None:
+    made = of_two_levels()
+    error = made.std(axis=0) / len(made) ** 0.5
+    assert made[:, 0].mean() > 0.02, "whoever changed left, under the first level"
+    assert abs(made[:, 3].mean()) < 0.005 + 2 * error[3]
+    weighted, bounds, worst = (float(((made[:, at] <= 0) & (made[:, at + 1] >= 0)).mean()) for at in (4, 6, 8))
+    assert 0.93 <= weighted <= 0.97 and bounds >= 0.93 and worst >= 0.93
+
+
+def test_bounds_of_a_difference_let_the_sides_go_apart() -> None:
+    def side(values: list[float], missing: int, first: int) -> bandit.Bounds:
+        given = GivenItems(
+            values=values,
+            stratum=[0] * len(values),
+            sizes=[100],
+            cluster=np.arange(len(values)) // 2 + first,
+            missing_stratum=[0] * missing,
+            missing_cluster=np.arange(missing) + first,
+        )
+        return bandit.bounds(stages=[given], odds_ratio=math.inf, share=True)
+
+    one, other = side([0, 1, 0, 0, 1, 1], 2, 0), side([1, 1, 0, 1], 4, 10)
+    apart = bandit.difference_of_bounds(one, other, same_people=False)
+    together = bandit.difference_of_bounds(one, other, same_people=True)
+    assert (apart.lower.value, apart.upper.value) == pytest.approx((3 / 8 - 5 / 8, 7 / 8 - 3 / 8))
+    assert apart.unanswered == 6 and apart.odds_ratio == math.inf
+    errors = other.lower.standard_error, one.upper.standard_error
+    assert apart.lower.standard_error == pytest.approx(math.hypot(*errors))
+    assert together.lower.standard_error == pytest.approx(sum(errors))
+    assert together.lower.degrees_of_freedom == 1 < apart.lower.degrees_of_freedom
+    assert (apart.lower.n, apart.lower.n_clusters, together.lower.n_clusters) == (10, 5, 3)
+    assert together.interval[0] < apart.interval[0] and apart.interval[1] < together.interval[1]
+
+
 # Bounds
 
 
@@ -239,6 +334,12 @@ def test_nothing_answered_in_a_stratum_leaves_its_unanswered_items_the_whole_ran
     # Without a range nothing can be said of them.
     points = bandit.bounds(stages=[GivenItems(**common)], odds_ratio=2)
     assert points.lower.value == points.upper.value == pytest.approx(2 / 3)
+
+
+def test_bounds_of_nothing_are_refused() -> None:
+    given = GivenItems(values=[], stratum=[], sizes=[9], cluster=[], missing_stratum=[0], missing_cluster=[1])
+    with pytest.raises(DesignError, match="no answer lies in it"):
+        bandit.bounds(stages=[given], share=True)
 
 
 def test_with_nothing_lost_the_bounds_are_the_plain_estimate() -> None:

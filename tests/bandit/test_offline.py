@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+import bandit
 from bandit import DesignError, EpsilonGreedy, Softmax, Uniform, draw, evaluate_policy, inclusion_probabilities
 
 
@@ -51,6 +52,31 @@ def test_what_the_stage_could_never_draw_is_said():
     found = evaluated(logged=[0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0, 0])
     assert found.unsupported == pytest.approx(1.5 / 4)
     assert "37.5% of the policy's slots are on candidates with probability 0" in found.reason
+
+
+def test_the_difference_between_policies_allows_for_how_far_a_person_pulls_a_mean():
+    """By hand: one stratum, three people of whom the last one decides what the other policy finds."""
+    values, person = np.array([1.0, 0, 1, 0, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
+    second = np.array([0.1, 0.1, 0.1, 0.1, 0.8, 0.8])
+    found = bandit.compare_policies(
+        values=values,
+        selected=np.arange(6),
+        logged=np.full(6, 0.5),
+        first=np.full(6, 0.5),
+        second=second,
+        stratum=np.zeros(6, dtype=int),
+        planned=[6],
+        cluster=person,
+    )
+    share = second / second.sum()
+    mean = float(share @ values)
+    single = share * (values - mean) - (values - values.mean()) / 6
+    single -= single.mean()
+    pull = [1 / 3, 1 / 3, 0.8]
+    totals = [single[person == one].sum() / (1 - min(pull[one], 0.5)) for one in range(3)]
+    assert found.value == pytest.approx(mean - values.mean())
+    assert found.standard_error == pytest.approx(math.sqrt(3 / 2 * np.dot(totals, totals)))
+    assert found.degrees_of_freedom == 2
 
 
 def test_other_policies_are_evaluated_without_bias_and_with_intervals_that_cover():

@@ -28,6 +28,12 @@ def numbers_of(found: methods.StudyMethods) -> set[str]:
             if number is not None:
                 known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
         known |= {str(answers), str(people), *re.findall(r"\d+", title)}
+    for _name, unit, *numbers in found.beside:
+        odds_ratio = numbers.pop(5)
+        for number in numbers:
+            if number is not None:
+                known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
+        known |= set() if odds_ratio is None else {f"{odds_ratio:g}"}
     return known
 
 

@@ -6,21 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit import Estimate
 from survey.console.command import HunchCommand
 from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
-from survey.services.results import comparing
-from survey.services.results.comparing import PolicyLine, StageComparison
+from survey.services.results import comparing, policies_report
+from survey.services.results.comparing import StageComparison
 from survey.services.studies import finding
-
-COLUMNS = (
-    *("stage", "policy", "predictor", "plain", "plain_low", "plain_high"),
-    *("self_normalised", "self_normalised_low", "self_normalised_high"),
-    *("difference", "difference_low", "difference_high", "difference_standard_error"),
-    *("effective_sample_size", "unsupported", "answers", "reason"),
-)
 
 
 class Command(HunchCommand):
@@ -76,42 +68,15 @@ class Command(HunchCommand):
 
 
 def _page(stages: Sequence[StageComparison]) -> Iterator[str]:
-    yield "Each stage separately: the same candidates, and the answers before it. Figures: expected finding per answer."
-    yield "Logs cannot say how a whole study would have gone: its later stages would have learnt from other answers."
+    yield from policies_report.INTRODUCTION
     for stage in stages:
         yield ""
-        found = "nothing" if stage.logged is None else _number(stage.logged, stage.unit)
-        yield (
-            f"Stage {stage.stage}, planned {stage.design}: {stage.answers} answers to {stage.slots} slots found {found}"
-            f"{f' ({stage.title})' if stage.title else ''}"
-        )
-        if stage.reason:
-            yield f"  cannot be compared: {stage.reason}"
-            continue
-        yield table(
-            ["policy", "predictor", "self-normalised", "plain", "more than planned", "ESS", "note"],
-            [_row(line, stage.unit) for line in stage.policies],
-        )
-
-
-def _row(line: PolicyLine, unit: str) -> list[str]:
-    if line.found is None:
-        return [line.policy, line.predictor or "none", "-", "-", "-", "-", line.reason]
-    return [
-        line.policy,
-        line.predictor or "none",
-        "-" if line.reason else _number(line.found.self_normalised, unit),
-        "-" if line.reason else _number(line.found.plain, unit),
-        "-" if line.difference is None else _number(line.difference, unit),
-        f"{line.found.effective_sample_size:.0f}",
-        line.reason,
-    ]
-
-
-def _number(estimate: Estimate, unit: str) -> str:
-    scale, digits, sign = (100, 1, " %") if unit == "share" else (1, 2, "")
-    value, low, high = (f"{scale * number:.{digits}f}" for number in (estimate.value, *estimate.interval))
-    return f"{value}{sign} [{low}, {high}]" if estimate.has_interval else f"{value}{sign}"
+        yield policies_report.stage_in_words(stage)
+        if not stage.reason:
+            yield table(
+                ["policy", "predictor", "self-normalised", "plain", "more than planned", "ESS", "note"],
+                [policies_report.shown_row(line, stage.unit, nothing="-") for line in stage.policies],
+            )
 
 
 def _write(stages: Sequence[StageComparison], folder: Path) -> Path:
@@ -120,28 +85,8 @@ def _write(stages: Sequence[StageComparison], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for stage in stages:
-                for line in stage.policies:
-                    writer.writerow([stage.stage, line.policy, line.predictor, *_values(line), line.reason])
+            writer.writerow([column.name for column in policies_report.POLICIES])
+            writer.writerows(policies_report.policy_rows(stages))
     except OSError as exc:
         raise HunchError(f"{folder}: cannot be written: {exc.strerror}") from exc
     return path
-
-
-def _values(line: PolicyLine) -> list[Any]:
-    """Without enough support the figures are left out here too; how little there was stays."""
-    if line.found is None:
-        return [""] * 13
-    plain, other = line.found.plain, line.found.self_normalised
-    support = [line.found.effective_sample_size, line.found.unsupported, other.n]
-    if line.reason:
-        return [*[""] * 10, *support]
-    difference: list[Any] = [""] * 4
-    if line.difference is not None:
-        difference = [line.difference.value, *_ends(line.difference), line.difference.standard_error]
-    return [plain.value, *_ends(plain), other.value, *_ends(other), *difference, *support]
-
-
-def _ends(estimate: Estimate) -> tuple[Any, Any]:
-    return estimate.interval if estimate.has_interval else ("", "")

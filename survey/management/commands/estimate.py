@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,16 +10,14 @@ from typing import Any
 from bandit import Estimate
 from survey.console.command import HunchCommand, add_condition
 from survey.console.text_tables import table
+from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.services.base.writing import replace_file
-from survey.services.results import beside, estimating
+from survey.services.results import beside, estimate_tables, estimating
 from survey.services.results.estimating import MajorityLine, StudyEstimates
 from survey.services.results.estimators import DivisionFigures, Figure, in_words_p
 from survey.services.results.stage_rows import STATES
 from survey.services.studies import finding
-
-COLUMNS = tuple(beside.ESTIMATE_COLUMNS)
-SLOT_COLUMNS = ("division", "label", "planned", *STATES)
 
 
 def thresholds_of(text: str) -> list[int]:
@@ -237,11 +234,15 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
             yield (
                 f"{division.labels[1]} minus {division.labels[0]}, {figure.title}: "
                 f"{_short(figure.combined, figure.unit)}, {in_words_p(figure.combined.p_two_sided())}"
+                f"{_if_people_left(figure)}"
             )
     if division.rest:
         yield f"{division.name}: each group minus all the others together"
         yield table(
-            [division.name, "figure", "difference", "95 % interval", "SE", "p", "answers", "people", "note"],
+            [
+                *(division.name, "figure", "difference", "95 % interval", "SE", "p", "answers", "people"),
+                *("weighted for leaving", "bounds", "note"),
+            ],
             [
                 _rest_row(label, figure)
                 for label, figures in zip(division.labels, division.rest, strict=True)
@@ -262,12 +263,19 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
 def _rest_row(label: str, figure: Figure) -> list[str]:
     found = figure.combined
     if found is None:
-        return [label, figure.title, *["-"] * 6, figure.notes]
+        return [label, figure.title, *["-"] * 8, figure.notes]
     return [
         *(label, figure.title, _number(found.value, figure.unit), _ends(found, figure.unit, " to ")),
         _number(found.standard_error, figure.unit) if found.standard_error else "-",
-        *(in_words_p(found.p_two_sided()), str(found.n), str(found.n_clusters), figure.notes),
+        *(in_words_p(found.p_two_sided()), str(found.n), str(found.n_clusters)),
+        *(beside.weighted_in_words(figure), beside.bounds_in_words(figure), figure.notes),
     ]
+
+
+def _if_people_left(figure: Figure) -> str:
+    """What leaving may do to a difference, behind it; empty where nothing is known or nobody left."""
+    known = (("weighted for leaving", beside.weighted_in_words(figure)), ("bounds", beside.bounds_in_words(figure)))
+    return "".join(f"; {name}: {text}" for name, text in known if text != "-")
 
 
 def _leaving(report: StudyEstimates) -> Iterator[str]:
@@ -403,11 +411,11 @@ def _write(report: StudyEstimates, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, header, rows in (
-            ("estimates.csv", COLUMNS, list(_rows(report))),
-            ("slots.csv", SLOT_COLUMNS, list(_slot_rows(report))),
-            ("leaving.csv", tuple(beside.LEAVING_COLUMNS), _leaving_rows(report)),
-            ("noise.csv", tuple(beside.NOISE_COLUMNS), list(beside.noise_values(report.noise))),
-            ("codebook.csv", ("file", "column", "meaning"), _codebook()),
+            ("estimates.csv", _names(estimate_tables.ESTIMATES), estimate_tables.estimate_rows(report)),
+            ("slots.csv", _names(estimate_tables.SLOTS), estimate_tables.slot_rows(report)),
+            ("leaving.csv", _names(estimate_tables.LEAVING), estimate_tables.leaving_rows(report)),
+            ("noise.csv", _names(estimate_tables.NOISE), estimate_tables.noise_rows(report.noise)),
+            ("codebook.csv", ("file", "column", "meaning"), estimate_tables.codebook_rows()),
         ):
             with replace_file(folder / name) as path, path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
@@ -422,107 +430,5 @@ def _write(report: StudyEstimates, folder: Path) -> list[Path]:
     return written
 
 
-def _rows(report: StudyEstimates) -> Iterator[list[Any]]:
-    for figure in report.figures:
-        yield from _figure_rows(figure, "combined")
-    if report.assisted:
-        yield from _figure_rows(report.assisted, "assisted")
-    for figure in report.checks:
-        yield from _figure_rows(figure, "check")
-    for division in report.divisions:
-        for label, figures in zip(division.labels, division.figures, strict=True):
-            for figure in figures:
-                yield from _figure_rows(figure, "combined", division.name, label)
-        for figure in division.differences:
-            yield from _figure_rows(figure, "difference", division.name, f"{division.labels[1]} - {division.labels[0]}")
-        for label, figures in zip(division.labels, division.rest or [()] * len(division.labels), strict=True):
-            for figure in figures:
-                yield from _figure_rows(figure, beside.FROM_THE_REST, division.name, label)
-        for place, sentence in enumerate(division.withheld):
-            if sentence:
-                row = dict.fromkeys(COLUMNS, "") | {"division": division.name, "label": division.labels[place]}
-                row |= {"kind": "withheld", "respondents": str(division.people[place]), "notes": sentence}
-                yield [*row.values()]
-    for change in report.waves:
-        note = "; ".join(filter(None, (change.notes, f"{change.not_back} did not come back")))
-        head = [change.name, change.title, change.unit, "wave", change.label, "change within person"]
-        p = None if change.estimate is None else change.estimate.p_two_sided()
-        yield [*head, "", "", "", *_values(change.estimate), "" if p is None else p, "", note]
-    for seen in report.anytime:
-        head = [report.figures[0].name, seen.title, seen.unit, seen.factor, seen.label, "at any time"]
-        values = [seen.value, seen.standard_error, seen.low, seen.high]
-        yield [*head, seen.stage, "sampled", "", *values, *[""] * 3, seen.people, *[""] * 6, seen.notes]
-    for line in report.majorities:
-        title = "share of items with the majority label 1"
-        before = ["majority_label", title, "share", "stratum", line.stratum or "all", "majority", line.stage, "sampled"]
-        yield [*before, "", line.share, "", line.low, line.high, *[""] * 10, line.notes]
-
-
-def _figure_rows(figure: Figure, kind: str, division: str = "", label: str = "") -> Iterator[list[Any]]:
-    before = [figure.name, figure.title, figure.unit, division, label]
-    is_difference = kind in ("check", "difference", beside.FROM_THE_REST)
-    p = figure.combined.p_two_sided() if figure.combined is not None and is_difference else None
-    agree = "" if figure.agreement is None else figure.agreement.p
-    yield [*before, kind, "", "", "", *_values(figure.combined), "" if p is None else p, agree, figure.notes]
-    if figure.naive is not None:
-        yield [*before, "naive", "", "", "", *_values(figure.naive), "", "", ""]
-    for other in beside.beside(figure):
-        values = _values(other.estimate)
-        values[2:4] = map(_known, other.interval)
-        yield [*before, other.kind, "", "", "", *values, "", "", other.note]
-    for stage in figure.stages:
-        yield [
-            *before,
-            f"{kind}, one stage",
-            stage.stage,
-            stage.role,
-            stage.weight,
-            *_values(stage.estimate),
-            *("", ""),
-            stage.reason,
-        ]
-
-
-def _known(value: float) -> float | str:
-    """Empty where it is not known, as with one person alone."""
-    return "" if math.isnan(value) else value
-
-
-def _values(estimate: Estimate | None) -> list[Any]:
-    if estimate is None:
-        return [""] * 12
-    return [
-        estimate.value,
-        _known(estimate.standard_error),
-        *map(_known, estimate.interval),
-        estimate.method,
-        estimate.degrees_of_freedom,
-        estimate.n,
-        estimate.n_clusters,
-        estimate.effective_sample_size,
-        *estimate.weight_range,
-        estimate.too_few,
-    ]
-
-
-def _leaving_rows(report: StudyEstimates) -> list[list[Any]]:
-    return [] if report.leaving is None else [beside.leaving_values(line) for line in report.leaving.lines]
-
-
-def _codebook() -> list[list[Any]]:
-    known = (
-        ("estimates.csv", beside.ESTIMATE_COLUMNS),
-        ("leaving.csv", beside.LEAVING_COLUMNS),
-        ("noise.csv", beside.NOISE_COLUMNS),
-    )
-    return [[file, column, meaning] for file, columns in known for column, meaning in columns.items()]
-
-
-def _slot_rows(report: StudyEstimates) -> Iterator[list[Any]]:
-    for part in report.parts:
-        for line in part.strata:
-            title = f"stage {part.stage} {part.role} {line.name}"
-            yield ["stratum", title, line.planned, *(getattr(line, state) for state in STATES)]
-    for name, lines in report.slots.items():
-        for slots in lines:
-            yield [name, slots.label, slots.planned, *(getattr(slots, state) for state in STATES)]
+def _names(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns]

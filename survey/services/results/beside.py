@@ -1,9 +1,8 @@
 """What stands beside each plain figure, for the command, the page and the files: other assumptions about the same mean.
 
-Also what every column of the estimates' files means.
+`estimate_tables` writes all of it into files.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,13 +17,14 @@ from .leaving import Leaving, LeavingLine
 @dataclass(frozen=True)
 class Beside:
     """One of them: `kind` as files name it, `title` in words, its value (bounds have none), its interval, and a
-    note."""
+    note. `ends` of bounds: the lowest and the highest value itself, without what chance does to them."""
 
     kind: str
     title: str
     estimate: Estimate | None
     interval: tuple[float, float]
     note: str
+    ends: tuple[float, float] | None = None
 
 
 SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
@@ -45,7 +45,7 @@ def beside(figure: Figure) -> Iterator[Beside]:
             "weighted for leaving",
             figure.stayed,
             figure.stayed.interval,
-            "holds if leaving depends on nothing but the item's number and the person's own answers before",
+            "holds if leaving depends on nothing but the item's number, the person's own answers before, and levels",
         )
     if figure.bounds is not None:
         yield _of_bounds(
@@ -61,7 +61,8 @@ def beside(figure: Figure) -> Iterator[Beside]:
 
 def _of_bounds(kind: str, title: str, found: Bounds, note: str) -> Beside:
     items = "item" if found.unanswered == 1 else "items"
-    return Beside(kind, title, None, found.interval, f"{note}; {found.unanswered} unanswered {items}")
+    note = f"{note}; {found.unanswered} unanswered {items}"
+    return Beside(kind, title, None, found.interval, note, (found.lower.value, found.upper.value))
 
 
 def number(value: float, unit: str) -> str:
@@ -178,69 +179,9 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
         yield f"No figures weighted for leaving: {leaving.no_weights}."
     yield (
         f"Bounds hold if the odds of an answer differ between unanswered and answered items by a factor of at most "
-        f"{leaving.odds_ratio:g} (odds_ratio in [estimates] of the study file). Worst-case bounds are in the files."
+        f"{leaving.odds_ratio:g} (odds_ratio in [estimates] of the study file). "
+        "The report estimates has worst-case bounds."
     )
-
-
-LEAVING_COLUMNS = {
-    "factor": "The condition's factor; empty in the row of everybody.",
-    "level": "The level of that factor.",
-    "people": "People who were given items.",
-    "left": "How many of them left before their last item.",
-    "given": "Items that they were given. An item that somebody left may have been given to somebody else again.",
-    "unanswered": "Of these, the items without an answer that counts, which can get none from that person any more.",
-    "at_risk": "Answers with a further item to come of which it is known whether the person went on.",
-    "left_after_it": "The share of people who left after an answer above 0 of the first figure, such as a change.",
-    "left_otherwise": "The share of people who left after another answer.",
-    "odds_ratio": "Mantel and Haenszel's odds ratio of leaving between the two, inside each stage and item number.",
-    "p": "Two-sided p of the test that leaving does not depend on the last answer; empty with the reason beside it.",
-    "reason": "Why there is no p.",
-}
-
-
-def leaving_values(line: LeavingLine) -> list[object]:
-    """A row of leaving.csv, in the order of `LEAVING_COLUMNS`."""
-    test = line.test
-    before = [line.factor, line.level, line.people, line.left, line.given, line.unanswered]
-    if test is None:
-        return [*before, 0, "", "", "", "", "nobody could leave after an answer"]
-    found = (test.share_after, test.share_else, test.odds_ratio, test.p)
-    return [*before, test.at_risk, *("" if one is None else one for one in found), test.reason]
-
-
-ESTIMATE_COLUMNS = {
-    "figure": "The figure's name.",
-    "title": "The figure in words.",
-    "unit": "share (0 to 1), or the unit of the answers.",
-    "division": "How items or people are divided; empty for all of them.",
-    "label": "The part of that division.",
-    "kind": "combined: all stages together. naive: the plain mean of the answers. 'combined, one stage': one stage. "
-    "assisted: with the help of predictions. check: a difference that should be chance. difference: between two parts. "
-    f"{FROM_THE_REST}: the part minus all the others together. withheld: a group of too few people, without figures. "
-    f"'{SUCH_QUESTIONS}': the same mean with an interval for a population of questions. "
-    f"'{STAYED}': answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the mean can be "
-    f"for the stated odds ratio between unanswered and answered items. '{WORST_CASE}': what it can be whatever these "
-    "had got. majority: the share of majority labels 1 of a test stage. 'change within person': a wave minus the one "
-    "before, over the people who answered in both.",
-    "stage": "The stage, in rows of one stage.",
-    "role": "sampled or holdout, in rows of one stage.",
-    "weight": "The stage's weight in the mean over the stages, fixed by the plans.",
-    "value": "The estimate. Bounds have none.",
-    "standard_error": "Its standard error.",
-    "low": "The lower end of the 95 % interval; of bounds, that of the lowest mean.",
-    "high": "The upper end of the 95 % interval; of bounds, that of the highest mean.",
-    "method": "t (Student's) or wilson.",
-    "degrees_of_freedom": "Of Student's t.",
-    "answers": "How many answers it rests on.",
-    "respondents": "How many people gave them.",
-    "effective_sample_size": "How many equally weighted answers would be as precise.",
-    "weight_lowest": "The smallest weight of an answer, in mean weights.",
-    "weight_highest": "The largest weight of an answer, in mean weights.",
-    "too_few": "Why the interval is not reliable; empty if it is.",
-    "p": "Of differences: how often chance alone would take them so far from 0. Empty where nothing varies.",
-    "agree_p": "How often chance alone would take the stages' estimates so far apart. Empty where it is withheld.",
-    "notes": "What to know about the row; of bounds, what they assume.",
-}
 
 
 # The noise of answers
@@ -265,38 +206,3 @@ def about_the_auc(noise: Noise) -> Iterator[str]:
         f"Chances differ between items with a standard deviation of {sd:.2f} (at most "
         f"{limit.highest_variance**0.5:.2f})."
     )
-
-
-NOISE_COLUMNS = {
-    "kind": "false change: a share that changes without reason. retest: two answers of one person to an item. "
-    "auc_limit: the upper limit of the AUC, at 95 % confidence. item_variance: the variance between items of their "
-    "chances.",
-    "name": "The kind of control, or the figure.",
-    "value": "The figure; of a retest the correlation, design-weighted.",
-    "low": "The lower end of the 95 % interval.",
-    "high": "The upper end of the 95 % interval. For item_variance see highest.",
-    "highest": "Of item_variance: its upper limit at 96 % confidence, on which the limit of the AUC rests.",
-    "n": "Answers, items asked twice, or items that several people answered.",
-    "people": "How many people gave them.",
-    "note": "What to know; in place of the limit, why there is none.",
-}
-
-
-def noise_values(noise: Noise) -> Iterator[list[object]]:
-    """The rows of noise.csv, in the order of `NOISE_COLUMNS`."""
-    for kind, found in noise.false_changes.items():
-        yield ["false change", kind, found.value, *found.interval, "", found.n, found.n_clusters, found.too_few]
-    for name, retest in noise.retests.items():
-        ends = ["" if math.isnan(end) else end for end in retest.interval]
-        value: object = "" if math.isnan(retest.correlation) else retest.correlation
-        yield ["retest", name, value, *ends, "", retest.n, retest.n_clusters, ""]
-    limit = noise.auc_limit
-    if limit is None:
-        yield ["auc_limit", "", "", "", "", "", "", "", noise.no_limit]
-        return
-    between = limit.between_items
-    yield ["auc_limit", "", limit.limit, "", "", "", limit.items, between.n_clusters, ""]
-    yield [
-        *("item_variance", "", between.value, *between.interval, limit.highest_variance),
-        *(limit.items, between.n_clusters, ""),
-    ]

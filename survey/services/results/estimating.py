@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import bandit
-from bandit import AucLimit, DesignError, Estimate, Retest
+from bandit import AucLimit, Bounds, DesignError, Estimate, Retest
 from survey.contracts import instruments
 from survey.contracts.instruments import ANOTHER_PERSON, Instrument
 from survey.contracts.measures import SHARE, Estimands, Measure
@@ -58,6 +58,7 @@ ASSUMPTIONS = (
 )
 # With fewer labelled items a share says nothing.
 LEAST_LABELLED = 2
+OTHERS = "\x00others"  # All levels but one; no level is called so.
 
 
 @dataclass(frozen=True)
@@ -384,7 +385,7 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
         people=tuple(map(len, people)),
         figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
         differences=tuple(
-            tuple(_effect(read, parts, (labels[0], label), index) for index in measures) for label in labels[1:]
+            tuple(_effect(read, factor, (labels[0], label), index) for index in measures) for label in labels[1:]
         ),
     )
 
@@ -714,7 +715,7 @@ def _with_leaving(
         for answer, value in zip(answers, _of_each(measure), strict=True)
         if np.isfinite(value)
     }
-    answered = leavers.read_answered(rows, values)
+    answered = leavers.read_answered(rows, values, [condition.factor for condition in study.config.conditions])
     chances, problem = leavers.staying_chances(answered, study.config.seed)
     if chances:
         read = [
@@ -818,16 +819,18 @@ def _figure(
     bounds, worst = (
         None
         if below
-        else analysis.bounds_of(
-            figure,
-            parts,
-            values,
-            where=[measure.where for measure in measures],
-            inside=inside,
-            lost=lost,
-            odds_ratio=odds_ratio,
-            span=measures[0].span,
-            share=share,
+        else analysis.with_losses(
+            analysis.bounds_of(
+                figure,
+                parts,
+                values,
+                where=[measure.where for measure in measures],
+                inside=inside,
+                lost=lost,
+                odds_ratio=odds_ratio,
+                span=measures[0].span,
+                share=share,
+            )
         )
         for odds_ratio in (read[0].odds_ratio, np.inf)
     )
@@ -884,7 +887,7 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         figures=tuple(
             tuple(_figure(under[label], index) for index in measures) if label in under else () for label in labels
         ),
-        differences=tuple(_effect(read, parts, labels, index) for index in measures)
+        differences=tuple(_effect(read, name, labels, index) for index in measures)
         if groups is None and len(labels) == 2
         else (),
         note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves."
@@ -893,7 +896,7 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         people=people,
         withheld=withheld,
         rest=tuple(
-            tuple(_against_the_rest(read, parts, label, index) for index in measures) if label in with_rest else ()
+            tuple(_effect(read, name, (OTHERS, label), index) for index in measures) if label in with_rest else ()
             for label in labels
         )
         if with_rest
@@ -936,16 +939,12 @@ def _people_in(
     return people, tuple("" if count >= LEAST_PEOPLE else too_few(count) for count in people)
 
 
-def _against_the_rest(read: Sequence[_Read], parts: Sequence[np.ndarray], label: str, index: int) -> Figure:
-    """One measure under a level minus that under all others together."""
-    sides = [np.where(part == "", "", np.where(part == label, "it", "others")) for part in parts]
-    return _effect(read, sides, ("others", "it"), index)
-
-
-def _under(read: _Read, factor: str, label: str) -> _Read:
-    kept = read.divisions[factor] == label
+def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:
+    """The part with the answers under one level alone; with the label `OTHERS`, under all but the one it is compared
+    with (`against`)."""
     unanswered = read.part.unanswered
-    lost = None if unanswered is None else unanswered.divisions[factor] == label
+    kept = _is_under(read.divisions[factor], label, against)
+    lost = None if unanswered is None else _is_under(unanswered.divisions[factor], label, against)
     measures = [
         replace(
             one,
@@ -960,21 +959,86 @@ def _under(read: _Read, factor: str, label: str) -> _Read:
     )
 
 
-def _effect(read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str], index: int) -> Figure:
-    """One measure under the second level minus that under the first, over the candidates that the measure is over."""
+def _is_under(levels: np.ndarray, label: str, against: str) -> np.ndarray:
+    found: np.ndarray = (levels != "") & (levels != against) if label == OTHERS else levels == label
+    return found
+
+
+def _effect(read: Sequence[_Read], factor: str, labels: Sequence[str], index: int) -> Figure:
+    """One measure under the second level minus that under the first, or under all others (`OTHERS`), over the
+    candidates that the measure is over; weighted for leaving, and with bounds, beside it."""
     measures = [one.estimands.measures[index] for one in read]
-    found = [
-        analysis.effect(
-            one.part,
-            measure.values,
-            first=level == labels[0],
-            second=level == labels[1],
-            where=measure.where,
-            per=measure.per,
-        )
-        for one, level, measure in zip(read, parts, measures, strict=True)
-    ]
-    return _combined(read, found, measures[0], None)
+    first = [_is_under(one.divisions[factor], labels[0], labels[1]) for one in read]
+    second = [_is_under(one.divisions[factor], labels[1], "") for one in read]
+
+    def found(*, weighted_for_leaving: bool) -> list[tuple[Estimate | None, str]]:
+        return [
+            analysis.effect(
+                one.part,
+                measure.values,
+                first=under,
+                second=other,
+                where=measure.where,
+                per=measure.per,
+                weighted_for_leaving=weighted_for_leaving,
+            )
+            for one, measure, under, other in zip(read, measures, first, second, strict=True)
+        ]
+
+    figure = _combined(read, found(weighted_for_leaving=False), measures[0], None)
+    if figure.combined is None:
+        return figure
+    sides = [[_under(one, factor, label, against=labels[1]) for one in read] for label in labels]
+    return replace(
+        figure,
+        stayed=analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True)),
+        **_bounds_of_difference(figure, sides, index, [(None, None), (None, None)]),
+    )
+
+
+def _bounds_of_difference(
+    figure: Figure,
+    sides: Sequence[Sequence[_Read]],
+    index: int,
+    masks: Sequence[tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None]],
+) -> dict[str, Bounds | None]:
+    """Bounds of a difference: of the means of its two sides, from the stages of the figure with their weights.
+
+    Args:
+        sides: the parts of the first and of the second side.
+        masks: of each side the answers and the unanswered items that it is about; None for all.
+    """
+    if sides[0][0].estimands.measures[index].per is not None:
+        return {}
+    people = [set(np.concatenate([one.part.cluster for one in side]).tolist()) for side in sides]
+    if any(inside is not None for inside, _lost in masks):
+        people = [
+            set(np.concatenate([one.part.cluster[own] for one, own in zip(side, inside or (), strict=True)]).tolist())
+            for side, (inside, _lost) in zip(sides, masks, strict=True)
+        ]
+    found = {}
+    for name, odds_ratio in (("bounds", sides[0][0].odds_ratio), ("worst_case", np.inf)):
+        ends = []
+        for side, (inside, lost) in zip(sides, masks, strict=True):
+            measures = [one.estimands.measures[index] for one in side]
+            ends.append(
+                analysis.bounds_of(
+                    figure,
+                    [one.part for one in side],
+                    [measure.values for measure in measures],
+                    where=[measure.where for measure in measures],
+                    inside=inside,
+                    lost=lost,
+                    odds_ratio=odds_ratio,
+                    span=measures[0].span,
+                    share=measures[0].is_share,
+                )
+            )
+        if ends[0] is None or ends[1] is None:
+            continue
+        both = bandit.difference_of_bounds(ends[0], ends[1], same_people=bool(people[0] & people[1]))
+        found[name] = analysis.with_losses(both)
+    return found
 
 
 def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
@@ -993,13 +1057,39 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
                 )
                 for one, measure, part in zip(read, own, parts, strict=True)
             ]
-            pooled = [
-                one.part.stage_answers(
-                    measure.values, first=part == labels[0], inside=part == labels[1], per=measure.per
+            pooled, with_weights = (
+                [
+                    one.part.stage_answers(
+                        measure.values,
+                        first=part == labels[0],
+                        inside=part == labels[1],
+                        per=measure.per,
+                        weighted_for_leaving=weighted,
+                    )
+                    for one, measure, part in zip(read, own, parts, strict=True)
+                ]
+                for weighted in (False, True)
+            )
+            figure = _combined(read, found, own[0], None, pooled=pooled)
+            if figure.combined is not None:
+                weighted = [
+                    analysis.difference(
+                        one.part,
+                        measure.values,
+                        first=part == labels[0],
+                        second=part == labels[1],
+                        per=measure.per,
+                        weighted_for_leaving=True,
+                    )
+                    for one, measure, part in zip(read, own, parts, strict=True)
+                ]
+                masks = [([part == label for part in parts], _lost(read, name, label)) for label in labels]
+                figure = replace(
+                    figure,
+                    stayed=analysis.stayed_of(figure, [one.part for one in read], weighted, pooled=with_weights),
+                    **_bounds_of_difference(figure, (read, read), index, masks),
                 )
-                for one, measure, part in zip(read, own, parts, strict=True)
-            ]
-            differences.append(_combined(read, found, own[0], None, pooled=pooled))
+            differences.append(figure)
     return DivisionFigures(
         name=name,
         labels=tuple(labels),

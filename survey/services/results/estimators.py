@@ -21,6 +21,7 @@ from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAn
 from bandit.estimators import FEWEST_EFFECTIVE
 
 NOTHING = "nothing to divide by"
+NO_WEIGHTS = "too few people left"
 ONE_DECIDES = "one answer carries most of the weight"
 MISSING = 0.03  # the largest part of the candidates that a figure may say nothing about
 NEVER_SEEN = 3.0  # n answers may miss a kind of candidates that makes up to 3 / n of all (the rule of three)
@@ -321,7 +322,7 @@ def stayed(
 ) -> tuple[Estimate | None, str]:
     """As `estimate`, with each answer weighted by 1 / the chance that its person was still there."""
     if part.obstacle or part.staying is None:
-        return None, part.obstacle or "too few people left"
+        return None, part.obstacle or NO_WEIGHTS
     inside = None if where is None or where.all() else where
     if inside is not None and not inside.any():
         return None, "no answers there"
@@ -330,7 +331,7 @@ def stayed(
     if _is_nothing(per, inside):
         return None, NOTHING
     if part.is_unequal:
-        chances = {**_chances(part), "probability": part.probability * part.staying}
+        chances = _chances(part, weighted_for_leaving=True)
         return _known(bandit.hajek(values=values, domain=inside, share=share, per=per, **chances))
     return _known(
         bandit.stratified_mean(
@@ -377,8 +378,7 @@ def bounds_of(
     share: bool,
 ) -> Bounds | None:
     """Bounds of the figure's mean if everybody had answered all their items: of the same stages with the same weights,
-    put together in the same way. None without a figure, or where no item is unanswered. The arrays are one for each
-    part.
+    put together in the same way. None without a figure. The arrays are one for each part.
 
     `where`: which answers the figure is about at all; it is not known of the unanswered items, which are taken to be so
     as often as the answers of their stratum. `inside` and `lost`: which answers and which unanswered items are in a
@@ -405,7 +405,12 @@ def bounds_of(
         )
         weights.append(stage.weight)
     found = bandit.bounds(stages=given, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share)
-    return None if not found.unanswered or math.isnan(found.lower.standard_error) else found
+    return None if math.isnan(found.lower.standard_error) else found
+
+
+def with_losses(found: Bounds | None) -> Bounds | None:
+    """Bounds that say something: None where no item is unanswered, or no interval is known."""
+    return None if found is None or not found.unanswered or any(map(math.isnan, found.interval)) else found
 
 
 def _given_items(
@@ -541,8 +546,14 @@ def difference(
     first: NDArray[np.bool_],
     second: NDArray[np.bool_],
     per: NDArray[np.float64] | None = None,
+    weighted_for_leaving: bool = False,
 ) -> tuple[Estimate | None, str]:
-    """The mean over the candidates in `second` minus that over `first`, from one part; else like `estimate`."""
+    """The mean over the candidates in `second` minus that over `first`, from one part; else like `estimate`.
+
+    `weighted_for_leaving`: each answer counts 1 / the chance that its person was still there, as in `stayed`.
+    """
+    if weighted_for_leaving and part.staying is None:
+        return None, NO_WEIGHTS
     if part.obstacle:
         return None, part.obstacle
     if not first.any() or not second.any():
@@ -552,10 +563,14 @@ def difference(
     if _is_nothing(per, first) or _is_nothing(per, second):
         return None, NOTHING
     if part.is_unequal:
-        found = bandit.hajek_difference(values=values, first=first, second=second, per=per, **_chances(part))
-    else:
-        found = bandit.stratified_difference(values=values, first=first, second=second, per=per, **_strata(part))
-    return _known(found)
+        chances = _chances(part, weighted_for_leaving=weighted_for_leaving)
+        return _known(bandit.hajek_difference(values=values, first=first, second=second, per=per, **chances))
+    staying = part.staying if weighted_for_leaving else None
+    return _known(
+        bandit.stratified_difference(
+            values=values, first=first, second=second, per=per, staying=staying, **_strata(part)
+        )
+    )
 
 
 def effect(
@@ -566,9 +581,12 @@ def effect(
     second: NDArray[np.bool_],
     where: NDArray[np.bool_] | None = None,
     per: NDArray[np.float64] | None = None,
+    weighted_for_leaving: bool = False,
 ) -> tuple[Estimate | None, str]:
     """The mean over all candidates (of the domain `where`) under the level `second` minus that under `first`, from one
-    part; else like `estimate`. Levels are drawn at random, so each level's answers are weighted separately."""
+    part; else like `difference`. Levels are drawn at random, so each level's answers are weighted separately."""
+    if weighted_for_leaving and part.staying is None:
+        return None, NO_WEIGHTS
     for level in (first, second):
         if obstacle := part.under(level).obstacle:
             return None, f"{obstacle} under one level"
@@ -578,11 +596,17 @@ def effect(
             return None, f"{gap} under one level"
     both = (first, second) if where is None else (first & where, second & where)
     if part.is_unequal:
-        return difference(part, values, first=both[0], second=both[1], per=per)
+        return difference(
+            part, values, first=both[0], second=both[1], per=per, weighted_for_leaving=weighted_for_leaving
+        )
     if _is_nothing(per, both[0]) or _is_nothing(per, both[1]):
         return None, NOTHING
-    found = bandit.stratified_effect(values=values, first=first, second=second, domain=where, per=per, **_strata(part))
-    return _known(found)
+    staying = part.staying if weighted_for_leaving else None
+    return _known(
+        bandit.stratified_effect(
+            values=values, first=first, second=second, domain=where, per=per, staying=staying, **_strata(part)
+        )
+    )
 
 
 def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
@@ -641,8 +665,11 @@ def combine(
     )
     together: Estimate | None = None
     if any(weights) and pooled:
-        weights = [part.plan_weight if part.weighs else 0.0 for part in parts]
-        together = _pooled(pooled, weights, share) if sum(map(bool, weights)) > 1 else next(filter(None, estimates))
+        weighing = [part.plan_weight if part.weighs else 0.0 for part in parts]
+        if sum(map(bool, weighing)) > 1:
+            weights, together = weighing, _pooled(pooled, weighing, share)
+        else:  # There is nothing to put together: the estimates that there are.
+            together = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
     elif any(weights):
         together = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
     if together is None:
@@ -664,14 +691,14 @@ def combine(
 
 
 def _pooled(stages: Sequence[StageAnswers], weights: Sequence[float], share: bool) -> Estimate | None:
-    """None where one answer decides, or there is nothing to divide by."""
+    """None where one answer or one person decides: nothing then says how people differ."""
     kept = [stage for stage, weight in zip(stages, weights, strict=True) if weight]
     used = [weight for weight in weights if weight]
     if any(stage.first is not None for stage in stages):
         found = bandit.pooled_difference(stages=kept, plan_weights=used)
     else:
         found = bandit.pooled_mean(stages=kept, plan_weights=used, share=share)
-    return found if found.effective_sample_size >= FEWEST_EFFECTIVE else None
+    return found if found.effective_sample_size >= FEWEST_EFFECTIVE and found.n_clusters > 1 else None
 
 
 def naive(
@@ -798,8 +825,11 @@ def _strata(part: StagePart) -> dict[str, Any]:
     }
 
 
-def _chances(part: StagePart) -> dict[str, Any]:
-    return {"probability": part.probability, "cluster": part.cluster, "item": part.item}
+def _chances(part: StagePart, *, weighted_for_leaving: bool = False) -> dict[str, Any]:
+    chance = part.probability
+    if weighted_for_leaving and part.staying is not None:
+        chance = chance * part.staying
+    return {"probability": chance, "cluster": part.cluster, "item": part.item}
 
 
 def _known(found: Estimate) -> tuple[Estimate | None, str]:

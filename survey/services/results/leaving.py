@@ -53,7 +53,7 @@ class AnswersInOrder:
     """Every answer to an item that estimates use, under all levels, in the order of the sittings; arrays (n,).
 
     `number`: its place among its sitting's items. `left`: whether the person left after it; `known`: whether it is
-    known that they did or did not.
+    known that they did or did not. `levels`, (n, factors): under which level of each factor it was given, numbered.
     """
 
     key: np.ndarray
@@ -64,15 +64,20 @@ class AnswersInOrder:
     number: np.ndarray
     left: np.ndarray
     known: np.ndarray
+    levels: np.ndarray
 
 
-def read_answered(rows: Sequence[StageRows], values: Mapping[int, float]) -> AnswersInOrder:
+def read_answered(
+    rows: Sequence[StageRows], values: Mapping[int, float], factors: Sequence[str] = ()
+) -> AnswersInOrder:
     """The answers with what came after them.
 
     Args:
         values: by the key of each answer, what leaving may depend on. Answers without one are not read.
+        factors: of the conditions, whose levels leaving may depend on.
     """
     found: list[tuple[int, float, int, int, int, int, bool, bool]] = []
+    under: list[list[str]] = []
     for of_stage in rows:
         for items in _sittings(of_stage.given):
             places = [index for index, one in enumerate(items) if one.answer is not None and one.answer.pk in values]
@@ -86,9 +91,14 @@ def read_answered(rows: Sequence[StageRows], values: Mapping[int, float]) -> Ans
                     sitting = items[index].sitting
                     own = (of_stage.stage.index, sitting.pk, sitting.respondent_id, index + 1)
                     found.append((answer.pk, values[answer.pk], *own, left, known))
+                    under.append([items[index].levels.get(factor, "") for factor in factors])
     columns = list(zip(*found, strict=True)) or [()] * 8
     kinds = (np.int64, np.float64, np.int64, np.int64, np.int64, np.int64, np.bool_, np.bool_)
-    return AnswersInOrder(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+    numbered = [np.unique(np.array(one, dtype=str), return_inverse=True)[1] for one in zip(*under, strict=True)]
+    return AnswersInOrder(
+        *(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)),
+        levels=np.column_stack(numbered) if numbered else np.empty((len(found), 0), dtype=np.int64),
+    )
 
 
 def _sittings(given: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:
@@ -111,6 +121,7 @@ def staying_chances(answered: AnswersInOrder, seed: int) -> tuple[dict[int, floa
             known=answered.known,
             cluster=answered.person,
             rng=np.random.default_rng(derive(seed, "staying")),
+            levels=answered.levels,
         )
     except DesignError as exc:
         return {}, str(exc).partition(": ")[2]

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db.models import Count
 
+from bandit import Estimate
 from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Layout, Picture, Report, ReportFile, Table
 from survey.contracts.tables import Column
@@ -25,6 +26,7 @@ from survey.services.answers.sitting_flags import rules_in_words
 from survey.services.results import beside, estimating
 from survey.services.results.comparing import design_words
 from survey.services.results.estimating import StudyEstimates
+from survey.services.results.estimators import Figure
 from survey.study_file import QuotaConfig
 
 SAMPLING = (
@@ -69,6 +71,24 @@ ESTIMATES = (
     Column("answers", "number", "Answers that it rests on.", whole=True),
     Column("people", "number", "People who gave them.", whole=True),
 )
+BESIDE = (
+    Column("figure", "text", "Its name."),
+    Column("unit", "text", "share, or the unit."),
+    Column("such_low", "number", "Lower end of its 95 % interval for a population of such questions."),
+    Column("such_high", "number", "Upper end of it."),
+    Column("weighted", "number", "The figure weighted for people who left."),
+    Column("weighted_low", "number", "Lower end of its 95 % interval."),
+    Column("weighted_high", "number", "Upper end of it."),
+    Column("odds_ratio", "number", "That of the bounds, between unanswered and answered items."),
+    Column("bounds_low", "number", "Lower end of the bounds."),
+    Column("bounds_high", "number", "Upper end of them."),
+)
+STOPS = (
+    Column("stage", "number", "The stage, from 1; only stages with a stopping rule.", whole=True),
+    Column("rule", "text", "The rule."),
+    Column("looks", "number", "Looks at the stage by it.", whole=True),
+    Column("people", "number", "People at the look that ended the stage; empty where none did.", whole=True),
+)
 WIDTH, BOX, GAP = 640, 46, 18
 
 
@@ -87,6 +107,8 @@ class StudyMethods:
     estimates: StudyEstimates | None
     why: str
     figures: list[list[Any]] = field(default_factory=list)
+    beside: list[list[Any]] = field(default_factory=list)
+    stops: list[list[Any]] = field(default_factory=list)
 
     def people(self, step: str) -> int:
         return next((people for name, people, _text in self.flow if name == step), 0)
@@ -115,6 +137,8 @@ class Methods(Report):
                 "flow": _as_dicts(FLOW, found.flow),
                 "conditions": _as_dicts(CONDITIONS, found.conditions),
                 "estimates": _as_dicts(ESTIMATES, found.figures),
+                "beside": _as_dicts(BESIDE, found.beside),
+                "stops": _as_dicts(STOPS, found.stops),
                 "preregistration": preregistration(study),
                 "ethics": ethics_page(study),
             },
@@ -144,7 +168,7 @@ def methods_of(study: Study) -> StudyMethods:
     figures = [
         [
             *(one.name, one.title, one.unit, one.combined.value),
-            *(one.combined.interval if one.combined.has_interval else (None, None)),
+            *_ends(one.combined),
             *(one.combined.n, one.combined.n_clusters),
         ]
         for one in (estimates.figures if estimates else ())
@@ -163,7 +187,32 @@ def methods_of(study: Study) -> StudyMethods:
         estimates,
         why,
         figures,
+        [_other_assumptions(one) for one in (estimates.figures if estimates else ()) if one.combined is not None],
+        list(_stops(study, stages)),
     )
+
+
+def _ends(found: Estimate | None) -> tuple[float | None, float | None]:
+    return (None, None) if found is None or not found.has_interval else found.interval
+
+
+def _other_assumptions(figure: Figure) -> list[Any]:
+    stayed, bounds = figure.stayed, figure.bounds
+    return [
+        *(figure.name, figure.unit, *_ends(figure.such_questions)),
+        *(None if stayed is None else stayed.value, *_ends(stayed)),
+        *((None, None, None) if bounds is None else (bounds.odds_ratio, *bounds.interval)),
+    ]
+
+
+def _stops(study: Study, stages: Sequence[Stage]) -> Iterator[list[Any]]:
+    """A rule about a condition is left out while the study is blind."""
+    shown = {None, *(one.factor for one in shown_conditions(study))}
+    for stage in stages:
+        rule, stopped = stage.config.stop, stage.manifest.get("stopped")
+        if rule is not None and rule.factor in shown:
+            words, looks = rule.in_words(stage.config.sittings), stage.looks.count()
+            yield [stage.index, words, looks, stopped["people"] if stopped else None]
 
 
 def _sampling(stage: Stage) -> list[Any]:
@@ -236,6 +285,10 @@ def _about_sampling(found: StudyMethods) -> Iterator[str]:
             f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{beside_them}, dealt to "
             f"{_people(row['people_planned'])}; it is {row['state']}."
         )
+    for row in _as_dicts(STOPS, found.stops):
+        looks = f"it was looked at {_times(row['looks'])}" if row["looks"] else "no look was made yet"
+        end = f", and the last look, at {_people(row['people'])}, ended it" if row["people"] else ""
+        yield f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}."
 
 
 def _about_people(found: StudyMethods) -> Iterator[str]:
@@ -276,9 +329,33 @@ def _about_estimates(found: StudyMethods) -> Iterator[str]:
         yield f"There are no estimates yet: {found.why}."
         return
     yield f"Estimates are over {found.estimates.estimand}."
-    for row in _as_dicts(ESTIMATES, found.figures):
+    for row, others in zip(_as_dicts(ESTIMATES, found.figures), _as_dicts(BESIDE, found.beside), strict=True):
         yield f"{row['title'].capitalize()}: {_value(row)}, from {row['answers']} answers of {_people(row['people'])}."
+        if known := "; ".join(_beside(others)):
+            yield f"Beside it: {known}."
     yield from found.estimates.assumptions
+
+
+def _beside(row: dict[str, Any]) -> Iterator[str]:
+    """The same figure under other assumptions, as far as there are any."""
+
+    def ends(low: str, high: str) -> str:
+        return f"{beside.number(row[low], row['unit'])} to {beside.number(row[high], row['unit'])}"
+
+    if row["such_low"] is not None:
+        yield f"{ends('such_low', 'such_high')} for a population of such questions"
+    if row["weighted"] is not None:
+        interval = "" if row["weighted_low"] is None else f" ({ends('weighted_low', 'weighted_high')})"
+        yield f"{beside.number(row['weighted'], row['unit'])}{interval} weighted for people who left"
+    if row["bounds_low"] is not None:
+        yield (
+            f"{ends('bounds_low', 'bounds_high')} if unanswered items differ from answered ones by an odds ratio of at "
+            f"most {row['odds_ratio']:g}"
+        )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _people(count: int) -> str:
@@ -301,9 +378,9 @@ def markdown(found: StudyMethods) -> str:
     sampling, people, estimates = paragraphs(found)
     parts = [f"# Methods of {found.study.title}", ""]
     chapters: list[tuple[str, list[str], list[tuple[Sequence[Column], Sequence[Sequence[Any]]]]]] = [
-        ("Sampling", sampling, [(SAMPLING, found.sampling), (STRATA, found.strata)]),
+        ("Sampling", sampling, [(SAMPLING, found.sampling), (STRATA, found.strata), (STOPS, found.stops)]),
         ("People", people, [(FLOW, found.flow), (CONDITIONS, found.conditions)]),
-        ("Estimates", estimates, [(ESTIMATES, found.figures)]),
+        ("Estimates", estimates, [(ESTIMATES, found.figures), (BESIDE, found.beside)]),
     ]
     for title, sentences, tables in chapters:
         parts += [f"## {title}", "", " ".join(sentences), ""]
@@ -325,9 +402,9 @@ def latex(found: StudyMethods) -> str:
     sampling, people, estimates = paragraphs(found)
     parts = ["% Needs \\usepackage{booktabs}."]
     for title, sentences, tables in (
-        ("Sampling", sampling, [(SAMPLING, found.sampling)]),
+        ("Sampling", sampling, [(SAMPLING, found.sampling), (STOPS, found.stops)]),
         ("People", people, [(FLOW, found.flow)]),
-        ("Estimates", estimates, [(ESTIMATES, found.figures)]),
+        ("Estimates", estimates, [(ESTIMATES, found.figures), (BESIDE, found.beside)]),
     ):
         parts += [f"\\subsection*{{{title}}}", _escaped(" ".join(sentences))]
         for columns, rows in tables:
@@ -458,7 +535,9 @@ def _tables(found: StudyMethods) -> Iterator[Table]:
         ("strata", "Strata", STRATA, found.strata),
         ("flow", "People", FLOW, found.flow),
         ("conditions", "Conditions", CONDITIONS, found.conditions),
+        ("stops", "Stopping rules", STOPS, found.stops),
         ("estimates", "Estimates", ESTIMATES, found.figures),
+        ("beside", "Estimates under other assumptions", BESIDE, found.beside),
     ):
         if rows:
             shown = [[_cell(value) or "–" for value in row] for row in rows]

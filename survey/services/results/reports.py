@@ -53,7 +53,9 @@ CONDITION = Argument(
 )
 PILOT = "pilot"
 METHODS = "methods"
+ESTIMATES = "estimates"
 PEOPLE = "people"
+POLICIES = "policies"
 AGREEMENT, CALIBRATION, GAPS = "agreement", "calibration", "gaps"
 KEPT_SECONDS = 300
 
@@ -64,6 +66,11 @@ class CoreReport:
 
     entry: ReportEntry
     applies: Callable[[Study], bool]
+
+
+def names_figures(study: Study) -> bool:
+    """Whether the study's instrument names figures to estimate."""
+    return instruments.is_known(study.instrument) and instruments.of_study(study).estimates is not None
 
 
 def compares(study: Study) -> bool:
@@ -98,14 +105,30 @@ CORE = (
     ),
     CoreReport(
         ReportEntry(
+            name=ESTIMATES,
+            title="Figures",
+            summary="Every figure of the estimates with intervals, bounds and stages, as tables and files; who left.",
+            path="survey.services.results.estimates_report.EstimatesReport",
+        ),
+        applies=lambda study: names_figures(study),
+    ),
+    CoreReport(
+        ReportEntry(
             name=PEOPLE,
             title="People, pairs and questions",
             summary="How much of what answers differ by lies between people, pairs and questions; how people differ.",
             path="survey.services.results.people_report.People",
         ),
-        applies=lambda study: (
-            instruments.is_known(study.instrument) and instruments.of_study(study).estimates is not None
+        applies=lambda study: names_figures(study),
+    ),
+    CoreReport(
+        ReportEntry(
+            name=POLICIES,
+            title="Other policies",
+            summary="What another epsilon, top fraction or design would have found in each stage, by its own chances.",
+            path="survey.services.results.policies_report.PoliciesReport",
         ),
+        applies=lambda study: names_figures(study),
     ),
     *(
         CoreReport(

@@ -2,7 +2,8 @@
 
 A row has a hash of all that its figures rest on (`basis_of`). While that is the same, the row is shown as it is. If it
 is not, few answers are estimated at once. With more of them a worker does it; until then the old figures are shown as
-out of date, or none if there are none. Commands and exports always compute.
+out of date, or none if there are none. Commands always compute; exports and reports do where the row is not
+current.
 """
 
 import json
@@ -132,6 +133,20 @@ def shown_estimates(study: Study, *, by: Sequence[str] = (), condition: Sequence
     if not row.report:
         raise _being_computed(study)
     return _shown(row, is_current=False)
+
+
+def current_estimates(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> StudyEstimates:
+    """The figures as of now: the stored ones if they are current, else computed, without storing them.
+
+    Raises:
+        StateRefused, HunchError: as `estimating.estimate`.
+    """
+    estimating.check_question(study, by, condition)
+    asked = digest({"by": [*by], "condition": [*condition]})
+    row = StoredEstimate.objects.filter(study=study, asked_sha256=asked).first()
+    if row is not None and row.report and row.basis_sha256 == basis_of(study).sha256:
+        return _from_text(row.report)
+    return estimating.estimate(study, by=by, condition=condition)
 
 
 def _being_computed(study: Study) -> BeingComputed:

@@ -102,6 +102,35 @@ def test_weights_and_bounds_stand_beside_every_figure(left: Study) -> None:
     assert change.worst_case is not None and change.worst_case.interval[1] > change.bounds.interval[1]  # type: ignore[union-attr]
 
 
+def test_weights_and_bounds_stand_beside_differences_too(left: Study) -> None:
+    """Of two levels, which different people have, and of two parts of the items, which the same people answered."""
+    for division in estimating.estimate(left, by=["framing", "outcome"]).divisions:
+        one, other = (figures[0] for figures in division.figures)
+        found = division.differences[0]
+        assert one.stayed and other.stayed and one.bounds and other.bounds
+        assert found.combined and found.stayed and found.bounds and found.worst_case
+        assert found.stayed.value == pytest.approx(other.stayed.value - one.stayed.value)
+        assert found.stayed.value != pytest.approx(found.combined.value)
+        assert found.bounds.lower.value == pytest.approx(other.bounds.lower.value - one.bounds.upper.value)
+        assert found.bounds.upper.value == pytest.approx(other.bounds.upper.value - one.bounds.lower.value)
+        assert found.bounds.unanswered == one.bounds.unanswered + other.bounds.unanswered
+        errors = other.bounds.lower.standard_error, one.bounds.upper.standard_error
+        expected = sum(errors) if division.name == "outcome" else float(np.hypot(*errors))
+        assert found.bounds.lower.standard_error == pytest.approx(expected)
+        assert found.worst_case.interval[0] <= found.bounds.interval[0]
+    # Against all others together, where a factor has more than two levels.
+    sitting = Sitting.objects.filter(conditions__level="warm").order_by("pk")
+    for one_of_them in sitting[:10]:
+        one_of_them.conditions.update(level="cold")
+    (division,) = estimating.estimate(left, by=["framing"]).divisions
+    assert division.labels == ("cold", "plain", "warm") and not division.differences
+    for place, figures in enumerate(division.rest):
+        found = figures[0]
+        assert found.combined and found.bounds and found.stayed
+        assert found.bounds.unanswered == estimating.estimate(left).figures[0].bounds.unanswered, place  # type: ignore[union-attr]
+        assert found.bounds.interval[0] < found.combined.value < found.bounds.interval[1]
+
+
 def test_the_odds_ratio_is_the_study_files(left: Study) -> None:
     wide = cast.small_study("wide", estimates={"odds_ratio": 5.0}, stages=[{"sittings": 4}], **NO_ROLES)
     stage = answer(lifecycle.open_stage(cast.stage_of(wide)))
@@ -156,6 +185,9 @@ def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -
     assert first.bounds is not None and first.stayed is not None and report.leaving is not None
     bounds, weighted = beside.bounds_in_words(first), beside.weighted_in_words(first)
     assert bounds in out.getvalue() and weighted in out.getvalue() and "framing=warm" in out.getvalue()
+    difference = report.divisions[0].differences[0]
+    of_difference = beside.bounds_in_words(difference), beside.weighted_in_words(difference)
+    assert f"; weighted for leaving: {of_difference[1]}; bounds: {of_difference[0]}" in out.getvalue()
 
     with (tmp_path / "estimates.csv").open(newline="") as file:
         rows = {row["kind"]: row for row in csv.DictReader(file) if (row["figure"], row["label"]) == (first.name, "")}
@@ -184,6 +216,7 @@ def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -
     api.force_authenticate(user)
     text = page.get(f"/admin/survey/study/{left.pk}/estimates/?by=framing").content.decode()
     assert '<h2 id="leaving">People who left</h2>' in text and bounds in text and weighted in text
+    assert all(words in text for words in of_difference)
     body = api.get("/api/v1/studies/small/estimates/").json()
     assert body["leaving"]["lines"][0]["left"] == report.leaving.lines[0].left
     assert body["figures"][0]["bounds"]["interval"] == [*first.bounds.interval]

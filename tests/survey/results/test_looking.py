@@ -13,7 +13,7 @@ from django.utils import timezone
 import bandit
 from survey import study_file, tasks
 from survey.models import Assignment, AuditEntry, ConditionLevel, Look, Stage
-from survey.services.results import estimating, looking
+from survey.services.results import estimating, looking, methods
 from survey.services.results.export import files as export_files
 from survey.services.sittings import capacity, enrolment
 from survey.services.sittings.withdrawal import withdraw
@@ -102,6 +102,12 @@ def test_the_look_that_is_narrow_enough_ends_the_stage_and_is_remembered() -> No
     assert entry.via == "worker" and entry.detail["people"] == looks[-1].people
     assert looking.look(ended, now=after(PEOPLE)) is None
     assert looking.verify_looks(ended) == []
+    sampling, _people, estimates = methods.paragraphs(methods.methods_of(stage.study))
+    assert sampling[1] == (
+        f"By its stopping rule stage 1 ends once its interval is narrower than 0.34, with 30 to {PEOPLE} people; "
+        f"it was looked at {len(looks)} times, and the last look, at {looks[-1].people} people, ended it."
+    )
+    assert any("ended by its stopping rule" in line for line in estimates)
 
 
 def test_a_stage_that_was_ended_admits_nobody_while_people_inside_finish() -> None:

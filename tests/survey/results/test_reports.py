@@ -44,6 +44,7 @@ pytestmark = pytest.mark.django_db
 
 HERE = "tests.survey.results.test_reports"
 EVIL = "<script>alert(1)</script>"
+OWN = ("methods", "estimates", "people", "policies")
 COMPARING = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 WORDS = (Column("word", "text", "A word."), Column("times", "number", "How often."))
 SVG = f"""<?xml version="1.0"?>
@@ -217,7 +218,7 @@ def test_the_command_lists_every_report_with_what_keeps_it_from_being_made(study
     assert "  why=...  a reason (required)" in out and "may be given again" in out
     assert "broken: What broken says.\n  not now: " in out and "cannot be loaded" in out
     names = [line["name"] for line in json.loads(report("cast", "--json")[0])]
-    assert names == ["methods", "people", "words", "late", "broken"]
+    assert names == [*OWN, "words", "late", "broken"]
 
 
 def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -> None:
@@ -268,7 +269,7 @@ def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path
         (["words", "why"], "'why': write ARGUMENT=VALUE"),
         (["late"], "cast: wait for the <moon>"),
         (["broken"], "cannot be loaded"),
-        (["gull"], "cast has no report 'gull'; there are: methods, people, words, late, broken"),
+        (["gull"], "cast has no report 'gull'; there are: methods, estimates, people, policies, words, late, broken"),
         (["pilot"], "cast has no pilot: set pilot = true in its first stage"),
     ],
 )
@@ -448,7 +449,7 @@ API = "/api/v1/studies/cast/reports/"
 
 def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
     mine = reader()
-    _methods, _people, words, late, broken = mine.get(API).json()
+    _methods, _estimates, _people, _policies, words, late, broken = mine.get(API).json()
     assert words["url"] == f"http://testserver{API}words/" and words["obstacle"] == ""
     assert words["arguments"][1] == {
         "name": "word",
@@ -495,7 +496,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
         ("words/?why=fun&least=%00", 400, "least: "),
         ("late/", 409, "wait for the <moon>"),
         ("broken/", 500, "cannot be loaded"),
-        ("gull/", 404, "there are: methods, people, words, late, broken"),
+        ("gull/", 404, "there are: methods, estimates, people, policies, words, late, broken"),
     ],
 )
 def test_the_api_says_what_cannot_be_made(study: Study, address: str, status: int, message: str) -> None:
@@ -554,7 +555,7 @@ def test_choices_that_fail_are_a_sentence_and_the_other_reports_go_on(
     study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     having(monkeypatch, odd="OddChoices", words="ToyReport")
-    odd, words = (line for line in reader().get(API).json() if line["name"] not in ("methods", "people"))
+    odd, words = (line for line in reader().get(API).json() if line["name"] not in OWN)
     assert (
         "OddChoices cannot list the values of of (integer division or modulo by zero)" in odd["obstacle"]
         and words["obstacle"] == ""
@@ -576,7 +577,7 @@ def test_an_instrument_that_cannot_list_its_reports_keeps_its_study_page(
     monkeypatch.setattr(BeliefUpdate, "reports", broken)
     page = admin_client.get(reverse("admin:survey_study_change", args=[study.pk]))
     assert page.status_code == 200 and "BeliefUpdate cannot list its reports" in page.content.decode()
-    assert [line["name"] for line in reader().get(API).json()] == ["methods", "people", "belief_update"]
+    assert [line["name"] for line in reader().get(API).json()] == [*OWN, "belief_update"]
     assert "cannot list its reports" in refused("cast", "words")
     files.write_export(study, tmp_path)
     assert (tmp_path / "answers.csv").exists() and not (tmp_path / "words.csv").exists()
@@ -597,6 +598,7 @@ def test_the_reports_of_today_add_what_compares_language_models() -> None:
     files_added = {file.name: list(file.rows) for file in reports.export_files(made, {}, ())}
     compared = ["agreement.csv", "calibration.csv", "reliability.csv", "gaps.csv"]
     assert list(files_added) == [
+        *("estimates.csv", "slots.csv", "leaving.csv", "noise.csv"),
         *compared,
         "arms.csv",
         "arm_differences.csv",
@@ -617,7 +619,7 @@ def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
     monkeypatch.setattr(
         BeliefUpdate, "reports", lambda self: [entry("pilot", "ToyReport"), entry("Odd name", "ToyReport")]
     )
-    assert [one.name for one in reports.entries_of(made)] == ["pilot", "methods", "people", *COMPARING]
+    assert [one.name for one in reports.entries_of(made)] == ["pilot", *OWN, *COMPARING]
     assert "'pilot' is left out" in caplog.text and "'Odd name' is left out" in caplog.text
     line, *_others = reports.lines_of(made)
     assert line.obstacle == "cast: nobody has begun the pilot yet"
@@ -637,7 +639,7 @@ def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pyt
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     names = [one.name for one in reports.entries_of(cast.open_study())]
     theirs = ["live", "alignment", "arms", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
-    assert names == ["methods", "people", *COMPARING, *theirs]
+    assert names == [*OWN, *COMPARING, *theirs]
     assert list(instruments.kind("own_answers")().reports()) == []
 
 

@@ -489,8 +489,9 @@ def _smallest_of_evidence(collected: Sequence[_Collected], share: Estimate | Non
         return math.nan
     per_answer = float(1 + CLUSTERING * ((people**2).sum() / people.sum() - 1)) / float(people.sum())
     spread = share.value * (1 - share.value)
-    difference = 0.0
-    for _ in range(50):
+
+    def found_if(difference: float) -> float:
+        """What is found with the stated power where the error is that at this difference."""
         rate = min(max(share.value - difference, LOWEST_RATE), 1 - LOWEST_RATE)
         variances = share.standard_error**2, rate * (1 - rate) * per_answer
         error, freedom = _difference_error(variances, (share.degrees_of_freedom, people.size - 1))
@@ -499,9 +500,23 @@ def _smallest_of_evidence(collected: Sequence[_Collected], share: Estimate | Non
         by_items = critical * variances[0] * (1 - 2 * share.value) / spread / (2 * error) if spread > 0 else 0.0
         by_controls = critical * (1 - 2 * rate) * per_answer / (2 * error)
         moves = math.sqrt(variances[0] * (1 - by_items) ** 2 + variances[1] * (1 + by_controls) ** 2)
-        found = critical * error + bandit.student_t_quantile(POWER, freedom) * moves
-        difference = (difference + found) / 2
-    return difference
+        return critical * error + bandit.student_t_quantile(POWER, freedom) * moves
+
+    return _fixed_point(found_if)
+
+
+def _fixed_point(function: Callable[[float], float]) -> float:
+    """The x of at least 0 that the function returns for itself, by secants; by halves where these lead astray."""
+    before, x = 0.0, function(0.0)
+    above = before - x
+    for _ in range(60):
+        gap = x - function(x)
+        if abs(gap) < 1e-12 or gap == above:
+            break
+        step = gap * (x - before) / (gap - above)
+        before, above = x, gap
+        x = x - step if 0 <= x - step <= 2 * x else x - gap / 2
+    return x
 
 
 def _difference_error(variances: tuple[float, float], freedoms: tuple[float, float]) -> tuple[float, float]:

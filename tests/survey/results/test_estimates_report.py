@@ -1,0 +1,104 @@
+"""The report `estimates`: all figures in every export, on a page and in the API, as the command writes them."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from survey.exceptions import HunchError
+from survey.models import StoredEstimate, Study
+from survey.services.results import estimate_tables, estimating, reports, stored_estimates
+from survey.services.results.export import codebook
+from tests import cast
+from tests.survey.filled import NO_ROLES, run_study
+
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+
+FILES = ("estimates.csv", "slots.csv", "leaving.csv", "noise.csv")
+
+
+@pytest.fixture
+def study() -> Study:
+    return run_study(
+        stages=[{"sittings": 20}, {"sittings": 20, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],
+        predictor={"name": "same_task"},
+        candidates={"size": 500},
+        lose=6,
+        **NO_ROLES,
+    )
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_path: Path) -> None:
+    out = io.StringIO()
+    call_command("estimate", "small", "--out", str(tmp_path / "estimate"), stdout=out)
+    call_command("export", "small", "--out", str(tmp_path / "export"), stdout=out)
+    for name in FILES:
+        assert rows_of(tmp_path / "export" / name) == rows_of(tmp_path / "estimate" / name), name
+    kinds = {row["kind"] for row in rows_of(tmp_path / "export/estimates.csv")}
+    assert {"combined", "combined, one stage", "naive", "such questions", "at any time"} <= kinds
+    meaning = next(column.description for column in estimate_tables.ESTIMATES if column.name == "kind")
+    plain = {kind.removesuffix(", one stage") for kind in kinds}
+    assert all(kind in meaning for kind in plain), "the codebook says what every kind of row is"
+    described = {(file, column.name) for file, column in codebook.codebook(study)}
+    written = {(row["file"], row["column"]) for row in rows_of(tmp_path / "estimate/codebook.csv") if row["meaning"]}
+    for name in FILES:
+        with (tmp_path / "export" / name).open(newline="") as file:
+            columns = {(name, column) for column in next(csv.reader(file))}
+        assert columns <= described and columns <= written
+
+
+def test_bounds_have_their_ends_beside_the_interval(study: Study) -> None:
+    names = [column.name for column in estimate_tables.ESTIMATES]
+    rows = [dict(zip(names, row, strict=True)) for row in estimate_tables.estimate_rows(estimating.estimate(study))]
+    for row in rows:
+        assert (row["lowest"] is None) == (row["kind"] not in ("bounds", "worst case"))
+        if row["lowest"] is not None:
+            assert row["low"] <= row["lowest"] <= row["highest"] <= row["high"]
+
+
+def test_page_and_api_show_stages_and_parts(study: Study) -> None:
+    user = get_user_model().objects.create_superuser("root", password="-")
+    page, api = Client(), APIClient()
+    page.force_login(user)
+    api.force_authenticate(user)
+    estimates = page.get(f"/admin/survey/study/{study.pk}/estimates/?by=outcome").content.decode()
+    address = reverse("admin:survey_study_report", args=[study.pk, "estimates"])
+    assert f'href="{address}?by=outcome"' in estimates
+    text = page.get(address, {"by": "outcome"}).content.decode()
+    assert "Each stage by itself" in text and "outcome: correct" in text
+    body = api.get("/api/v1/studies/small/reports/estimates/", {"by": "outcome"}).json()
+    assert {table["name"]: len(table["columns"]) for table in body["tables"]} == {
+        "estimates": len(estimate_tables.ESTIMATES),
+        "leaving": len(estimate_tables.LEAVING),
+        "noise": len(estimate_tables.NOISE),
+        "slots": len(estimate_tables.SLOTS),
+    }
+    assert body["data"]["figures"][0]["name"] == "changed_over_0"
+
+
+def test_stored_figures_are_taken_while_they_are_current(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = stored_estimates.shown_estimates(study).report
+    monkeypatch.setattr(estimating, "estimate", lambda *_args, **_options: pytest.fail("computed anew"))
+    assert stored_estimates.current_estimates(study) == first
+    monkeypatch.undo()
+    StoredEstimate.objects.update(basis_sha256="0" * 64)
+    assert stored_estimates.current_estimates(study) == first
+
+
+def test_groups_of_people_are_refused_and_a_study_without_answers_has_empty_files(tmp_path: Path) -> None:
+    study = cast.small_study()
+    with pytest.raises(HunchError, match="by: age is not one of outcome"):
+        reports.make(study, "estimates", {"by": ["age"]})
+    call_command("export", "small", "--out", str(tmp_path), stdout=io.StringIO())
+    assert [rows_of(tmp_path / name) for name in FILES] == [[], [], [], []]
