@@ -22,6 +22,8 @@ from .models import AskedWord, SentenceReading
 
 ASKED_AT_ONCE = 500
 PART = 200
+MOST_EXPECTED = 500_000_000
+"""Words times vocabulary up to which an n-gram model says what it expected at each word: some ten seconds."""
 Progress = Callable[[str, int, int], object]
 """Called as progress(model, sentences done, sentences)."""
 
@@ -70,8 +72,12 @@ def read_models(
 def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress | None) -> int:
     texts = [Text(sha256, text) for sha256, text in wanted]
     reader = open_reader(source, texts)
-    detail = Detail(top=4 * LIKELIEST, boundary=True) if source.scheme == LOCAL else NO_DETAIL
     whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
+    detail = NO_DETAIL
+    if source.scheme == LOCAL:
+        detail = Detail(top=4 * LIKELIEST, boundary=True)
+    elif whole and sum(len(one.text.split()) for one in texts) * (reader.vocabulary_size or 0) <= MOST_EXPECTED:
+        detail = Detail(top=2 * LIKELIEST)
     language_model, _made = LanguageModel.objects.get_or_create(name=source.name)
     pending: list[SentenceReading] = []
     done = 0

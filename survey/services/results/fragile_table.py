@@ -35,21 +35,22 @@ def fragile_table(
     *,
     unit: str = "judgements",
     label: Callable[[int], str] = str,
+    labels: Sequence[Callable[[int], str]] = (),
     name: str = "fragility",
 ) -> Table:
     """
     Args:
         found: rankings of the same names, each with its title; an empty title if there is only one.
         unit: what a row is, in the plural.
-        label: a row's name, by its place.
+        label: a row's name, by its place. labels: the same for each ranking, where these have rows of their own.
         name: the file's name.
     """
     rows: list[list[Any]] = []
     cells: list[list[str]] = []
-    for title, fragility in found:
+    for (title, fragility), label_of in zip(found, labels or [label] * len(found), strict=True):
         first = [] if fragility.first is None else [("first", fragility.first)]
         for place, one in [*first, *(("neighbours", pair) for pair in fragility.neighbours)]:
-            rows.append(_row(title, place, one, names, label))
+            rows.append(_row(title, place, one, names, label_of))
             if place == "neighbours":
                 cells.append(_cells(title, one, names))
     sentences = [

@@ -403,6 +403,10 @@ def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> No
     assert np.isfinite(values).all() and (values > 0).all()
     assert model.of("corrected", [questions[0].pk], [2]) == model.of("surprisal", [questions[0].pk], [2])
     assert np.isnan(model.of("surprisal", [questions[0].pk], [99])).all()
+    # A model of words says what it expected: "man" came once after "old" in what it learnt.
+    assert (model.of("entropy", [questions[0].pk], [2]) > 0).all()
+    expected = model.words(questions[0].pk, 2)
+    assert expected[0][0] == "man" and 0 < sum(chance for _word, chance in expected) <= 1
 
 
 def test_the_report_says_what_is_missing(sentences: None) -> None:

@@ -68,6 +68,16 @@ def test_the_public_comparisons_give_the_figures_of_the_specification(pandalm: d
     assert low < value < high
 
 
+def test_a_table_may_have_further_columns_and_any_usual_form(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{row};m{row % 2};m2;x{row % 3};{'ab'[row // 2 % 2]};{row}" for row in range(40)]
+    path = tmp_path / "comparisons.csv"
+    path.write_bytes("\r\n".join(["prompt;model_a;model_b;annotator;outcome;größe", *rows]).encode("cp1252"))
+    call_command("preferences", "--comparisons", str(path), "--out", str(tmp_path))
+    said = capsys.readouterr().err
+    assert "further columns are passed over: größe" in said and "was read as Windows-1252" in said
+    assert json.loads((tmp_path / "preferences.json").read_text())["judgements"] == 40
+
+
 def test_pearson_depends_on_which_model_is_called_a_and_the_uncentred_correlation_does_not(
     pandalm: dict[str, Path], tmp_path: Path
 ) -> None:

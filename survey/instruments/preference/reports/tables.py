@@ -15,8 +15,9 @@ from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.line_chart import Axes, Line, line_chart
 
-from ..analysis.analysing import EVERYTHING, PEOPLE, Analysis
+from ..analysis.analysing import EVERYTHING, PEOPLE, UNWEIGHTED, Analysis, FragileRanking
 from ..analysis.errors import MeasuredFigure
+from ..analysis.judgements import Judgements
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
 from . import drawing
@@ -178,10 +179,10 @@ def as_json(found: Analysis) -> dict[str, Any]:
         else {model: number(found.other_ranking.theta[place]) for place, model in enumerate(models)},
         "side": {name: found_of(ranking.side) for name, ranking in found.rankings.items()},
         "unbeaten": [] if found.ranking is None else list(found.ranking.unbeaten),
-        "fragility": {
-            "first": None if found.fragility.first is None else _fragile(found, found.fragility.first),
-            "neighbours": [_fragile(found, one) for one in found.fragility.neighbours],
-        },
+        "fragility": _fragility(found, found.fragile),
+        "fragility_of_others": [
+            {"by": one.by, "category": one.category, **_fragility(found, one)} for one in found.fragile_others
+        ],
         "elo": {model: number(found.elo.rating[place]) for place, model in enumerate(models)},
         "elo_deviation": {model: number(found.elo.deviation[place]) for place, model in enumerate(models)},
         "elo_orders": found.elo.orders,
@@ -257,7 +258,16 @@ def _judge_json(one: JudgeFigures) -> dict[str, Any]:
     }
 
 
-def _fragile(found: Analysis, one: Fragile) -> dict[str, Any]:
+def _fragility(found: Analysis, ranking: FragileRanking) -> dict[str, Any]:
+    first, neighbours = ranking.fragility.first, ranking.fragility.neighbours
+    return {
+        "first": None if first is None else _fragile(found, ranking, first),
+        "neighbours": [_fragile(found, ranking, one) for one in neighbours],
+    }
+
+
+def _fragile(found: Analysis, ranking: FragileRanking, one: Fragile) -> dict[str, Any]:
+    rows = None if one.rows is None else [_label(found, ranking.counted, ranking.by, int(row)) for row in one.rows]
     return {
         "ahead": found.models[one.ahead],
         "behind": found.models[one.behind],
@@ -265,7 +275,7 @@ def _fragile(found: Analysis, one: Fragile) -> dict[str, Any]:
         "lost": one.count,
         "share": number(one.share),
         "margin_without": number(one.margin_after),
-        "rows": None if one.rows is None else [_label(found, int(row)) for row in one.rows],
+        "rows": rows,
     }
 
 
@@ -319,7 +329,7 @@ def _lines(found: Analysis) -> Iterator[str]:
 
 
 def _notes(found: Analysis) -> Iterator[str]:
-    yield from fragile_words(found.fragility, found.models)
+    yield from fragile_words(found.fragile.fragility, found.models)
     if not found.settings.each_answer and found.other_ranking is not None:
         yield "The ranking counts the majority of each item once, ties half."
     yield (
@@ -347,7 +357,13 @@ def _notes(found: Analysis) -> Iterator[str]:
 def _tables(found: Analysis) -> Iterator[Table]:
     models = found.models
     yield _ranking_table(found)
-    yield fragile_table([("", found.fragility)], models, label=partial(_label, found))
+    all_fragile = [found.fragile, *found.fragile_others]
+    titles = [f"{one.by}, {one.category}" if one.category else one.by for one in all_fragile]
+    yield fragile_table(
+        [(title if len(titles) > 1 else "", one.fragility) for title, one in zip(titles, all_fragile, strict=True)],
+        models,
+        labels=[partial(_label, found, one.counted, one.by) for one in all_fragile],
+    )
     sides = [
         (name, category, ranking.side.value, ranking.side.low, ranking.side.high, ranking.sides)
         for name, category, ranking in _rankings(found)
@@ -453,13 +469,15 @@ def _tables(found: Analysis) -> Iterator[Table]:
     )
 
 
-def _label(found: Analysis, place: int) -> str:
-    """A judgement by its prompt, its models and who gave it."""
-    counted = found.counted
-    names, person = found.material.names, int(counted.person[place])
-    who = f" by {names[person]}" if found.settings.each_answer and person < len(names) else ""
-    pair = f"{found.models[counted.a[place]]} : {found.models[counted.b[place]]}"
-    return f"{counted.prompts[counted.prompt[place]]}, {pair}{who}"
+def _label(found: Analysis, counted: Judgements, by: str, place: int) -> str:
+    """A judgement by its prompt, its models and who gave it, or of a judge by which reply it saw first."""
+    a, b = (found.models[int(models[place])] for models in (counted.a, counted.b))
+    who, first = "", int(counted.first[place])
+    if by not in (PEOPLE, UNWEIGHTED):
+        who = f", {a if first > 0 else b} first" if first else ""
+    elif found.settings.each_answer and int(counted.person[place]) < len(found.material.names):
+        who = f" by {found.material.names[int(counted.person[place])]}"
+    return f"{counted.prompts[int(counted.prompt[place])]}, {a} : {b}{who}"
 
 
 def _rankings(found: Analysis) -> Iterator[tuple[str, str, Any]]:
