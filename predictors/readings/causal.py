@@ -37,8 +37,8 @@ TEXTS_AT_ONCE = 4096
 """Texts whose tokens are in memory, and sorted by length, at one time."""
 _TOKENISED_AT_ONCE = 256
 _ON_CPU, _ON_GPU = 1024, 16384
-# Numbers that the head computes at once. On a processor 16 MiB of float32, which mostly stay in its cache while they are
-# read again, and places enough to multiply matrices well.
+# Numbers that the head computes at once. On a processor 16 MiB of float32, which mostly stay in its cache while they
+# are read again, and places enough to multiply matrices well.
 _LOGITS_ON_CPU, _LOGITS_ON_GPU = 2**22, 2**28
 _FEWEST_PLACES = 128
 # How tokenizers write the space before a word: as bytes of GPT-2, as SentencePiece, as it is.

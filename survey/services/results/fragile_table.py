@@ -11,6 +11,8 @@ UPPER_BOUND = (
     "How few rows carry the ranking: without these, the one behind would be ahead. Each set was found by influence and "
     "confirmed by computing the ranking again without it. It is an upper bound: a smaller set may exist."
 )
+MOST_SENTENCES = 4
+"""Rankings up to which each has a sentence; of more the first has one, and the table has all."""
 HEADER = ("ranking", "ahead", "behind", "lead", "lost", "share", "lead without them")
 
 
@@ -55,7 +57,7 @@ def fragile_table(
                 cells.append(_cells(title, one, names))
     sentences = [
         f"{title}: {sentence}" if title else sentence
-        for title, fragility in found
+        for title, fragility in (found if len(found) <= MOST_SENTENCES else found[:1])
         for sentence in in_words(fragility, names, unit=unit)
     ]
     shown = [place for place in range(len(HEADER)) if place or any(row[0] for row in cells)]

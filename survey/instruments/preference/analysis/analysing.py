@@ -24,6 +24,8 @@ from .style import STYLES, Lengths
 
 Floats = NDArray[np.float64]
 
+FEW_CATEGORIES = 3
+"""Categories without a ranking up to which the reason of each is said."""
 EVERYTHING = ""
 """The name of all categories together."""
 PEOPLE = "people"
@@ -167,6 +169,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         except NoRanking as exc:
             notes.append(f"{name}: no ranking: {exc}.")
     by_category = {}
+    unranked: dict[str, str] = {}
     categories = sorted(set(people.category.tolist()))
     for category in categories if len(categories) > 1 else []:
         try:
@@ -174,7 +177,12 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
                 main.where(main.category == category), ridge=settings.ridge, side=settings.side
             )
         except NoRanking as exc:
-            notes.append(f"{category}: no ranking: {exc}.")
+            unranked[category] = str(exc)
+    if len(unranked) <= FEW_CATEGORIES:
+        notes += [f"{category or 'without a category'}: no ranking: {why}." for category, why in unranked.items()]
+    else:
+        names = ", ".join(category or "without a category" for category in unranked)
+        notes.append(f"{len(unranked)} categories have too few judgements for a ranking of their own: {names}.")
     if ranking.unbeaten:
         notes.append(
             f"{', '.join(ranking.unbeaten)}: never lost or never won against the others. The ridge of "

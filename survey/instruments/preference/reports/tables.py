@@ -332,12 +332,10 @@ def _notes(found: Analysis) -> Iterator[str]:
     yield from fragile_words(found.fragile.fragility, found.models)
     if not found.settings.each_answer and found.other_ranking is not None:
         yield "The ranking counts the majority of each item once, ties half."
-    yield (
-        f"Strengths rest on a ridge of {found.settings.ridge:g}; intervals count how people and prompts vary, "
-        "both at once."
-        if found.settings.each_answer
-        else f"Strengths rest on a ridge of {found.settings.ridge:g}; intervals count how prompts vary."
-    )
+    ridge = found.settings.ridge
+    fit = f"Strengths rest on a ridge of {ridge:g}" if ridge else "Strengths are fitted without a ridge"
+    vary = "people and prompts vary, both at once" if found.settings.each_answer else "prompts vary"
+    yield f"{fit}; intervals count how {vary}."
     for table in found.judges:
         if not table.by_category:
             yield f"{table.judge}: too few items that people judged as well, so nothing is compared."
