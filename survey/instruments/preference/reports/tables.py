@@ -15,7 +15,7 @@ from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.line_chart import Axes, Line, line_chart
 
-from ..analysis.analysing import EVERYTHING, PEOPLE, UNWEIGHTED, Analysis, FragileRanking
+from ..analysis.analysing import EVERYTHING, PEOPLE, UNWEIGHTED, Analysis, FragileRanking, JudgeTable
 from ..analysis.errors import MeasuredFigure
 from ..analysis.judgements import Judgements
 from ..analysis.judging import JudgeFigures
@@ -120,6 +120,8 @@ FIGURES = {
     "orders": "orders agree",
     "side": "side bias, logits",
 }
+
+BY_CATEGORY = ("pearson", "uncentred", "spearman", "accuracy", "kappa")
 
 
 def findings(found: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> Findings:
@@ -406,7 +408,7 @@ def _tables(found: Analysis) -> Iterator[Table]:
         "Judges against people",
         JUDGES,
         judged,
-        layouts=[_judge_layout(found, table.judge) for table in found.judges if table.by_category],
+        layouts=[layout for table in found.judges if table.by_category for layout in _judge_layouts(table)],
     )
     bins = [
         (table.judge, one.items, one.chance, one.share, one.low, one.high)
@@ -538,16 +540,27 @@ def _judge_rows(found: Analysis) -> Iterator[tuple[Any, ...]]:
             yield table.judge, category, "unreadable", one.unreadable, None, None, one.items
 
 
-def _judge_layout(found: Analysis, judge: str) -> Layout:
-    table = next(one for one in found.judges if one.judge == judge)
-    categories = list(table.by_category)
-    rows = [
-        [words, *(in_words(getattr(table.by_category[category], name)) for category in categories)]
-        for name, words in FIGURES.items()
-    ]
-    rows.append(["items", *(f"{table.by_category[category].items:,}" for category in categories)])
-    rows.append(["could not be read", *(f"{table.by_category[category].unreadable:,}" for category in categories)])
-    return Layout(["", *(category or "all" for category in categories)], rows, title=f"{judge} against people")
+def _judge_layouts(table: JudgeTable) -> Iterator[Layout]:
+    """Every figure of a judge over all items, and the most telling ones in each category."""
+    whole = table.by_category[EVERYTHING]
+    rows = [[words, in_words(getattr(whole, name))] for name, words in FIGURES.items()]
+    rows += [["items", f"{whole.items:,}"], ["could not be read", f"{whole.unreadable:,} of {whole.verdicts:,}"]]
+    yield Layout(["figure", "value, 95 %"], rows, title=f"{table.judge} against people")
+    if len(table.by_category) > 1:
+        yield Layout(
+            ["category", *(FIGURES[name] for name in BY_CATEGORY), "items", "could not be read"],
+            [
+                [
+                    category or "all",
+                    *(in_words(getattr(one, name), 2) for name in BY_CATEGORY),
+                    f"{one.items:,}",
+                    f"{one.unreadable:,}",
+                ]
+                for category, one in table.by_category.items()
+            ],
+            title=f"{table.judge} against people, by category",
+            note="judges.csv has the other figures of each category.",
+        )
 
 
 def _beside(found: Analysis) -> Layout:
