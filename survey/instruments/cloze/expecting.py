@@ -67,8 +67,8 @@ class ClozeExpecting(Expecting):
             if given is None:
                 notes.append(
                     f"{model.config.name}: not every word that people wrote has a chance by it, so that it is scored "
-                    f"by the sentence’s own word alone; hunch cloze {self._study.slug} --read lets models on this machine "
-                    "read them"
+                    f"by the sentence’s own word alone; hunch cloze {self._study.slug} --read lets models on this "
+                    "machine read them"
                 )
             readers.append(replace(reader, given=given))
         return Expectations(
