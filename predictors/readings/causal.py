@@ -9,8 +9,10 @@ count, packed together, in one block of memory that is used again.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,8 +37,10 @@ TEXTS_AT_ONCE = 4096
 """Texts whose tokens are in memory, and sorted by length, at one time."""
 _TOKENISED_AT_ONCE = 256
 _ON_CPU, _ON_GPU = 1024, 16384
-# Numbers that the head computes at once: 128 MiB of float32 on a processor.
-_LOGITS_ON_CPU, _LOGITS_ON_GPU = 2**25, 2**28
+# Numbers that the head computes at once. On a processor 16 MiB of float32, which mostly stay in its cache while they
+# are read again, and places enough to multiply matrices well.
+_LOGITS_ON_CPU, _LOGITS_ON_GPU = 2**22, 2**28
+_FEWEST_PLACES = 128
 # How tokenizers write the space before a word: as bytes of GPT-2, as SentencePiece, as it is.
 _SPACES = ("Ġ", "▁", " ")
 
@@ -110,6 +114,11 @@ class CausalReader:
     def vocabulary(self) -> int:
         """How many tokens there are."""
         return int(self._tokenizer.get_vocab_size())
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens the model gives a probability to."""
+        return int(self._model.config.get_text_config().vocab_size)
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
@@ -247,7 +256,7 @@ class _Head:
         self._model = model
         self._weight, self._bias = weight, bias
         numbers = _LOGITS_ON_CPU if device.type == "cpu" else _LOGITS_ON_GPU
-        self._rows = max(1, numbers // int(model.config.get_text_config().vocab_size))
+        self._rows = max(_FEWEST_PLACES, numbers // int(model.config.get_text_config().vocab_size))
         self._block: torch.Tensor | None = None
 
     @classmethod
@@ -373,15 +382,13 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
 
     from predictors.networks.causal_network import check_causal, without_bars
 
+    options: dict[str, Any] = {"use_safetensors": True}
     if gguf is None:
         check_causal(checkpoint, read_config(checkpoint, folder))
-    elif find_spec("gguf") is None:
-        raise CheckpointError(
-            f"model: {checkpoint} is a GGUF file, which needs the package gguf: pip install 'hunch[gguf]'."
-        )
-    options: dict[str, Any] = {"gguf_file": gguf} if gguf else {"use_safetensors": True}
+    else:
+        options = {"gguf_file": gguf, **_unpacked()}
     try:
-        with without_bars():
+        with without_bars(), _quiet_bars(gguf):
             tokenizer = AutoTokenizer.from_pretrained(
                 folder, trust_remote_code=False, local_files_only=True, **({"gguf_file": gguf} if gguf else {})
             )
@@ -394,6 +401,11 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
                 **options,
             )
     except Exception as exc:  # transformers, safetensors and gguf raise a dozen kinds for damaged or unknown models
+        # Newer versions of transformers read most kinds of GGUF by themselves.
+        if gguf is not None and find_spec("gguf") is None and "gguf" in str(exc).lower():
+            raise CheckpointError(
+                f"model: {checkpoint} is a GGUF file, which needs the package gguf: pip install 'hunch[gguf]'."
+            ) from exc
         raise CheckpointError(
             f"model: {checkpoint} cannot be used as a causal language model ({type(exc).__name__}: "
             f"{' '.join(str(exc).split())[:300]}). Give a folder with its files, and with its tokenizer."
@@ -407,6 +419,26 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
             "tokenizer.json (a fast tokenizer)."
         )
     return tokenizer, model
+
+
+@contextmanager
+def _quiet_bars(gguf: str | None) -> Iterator[None]:
+    """transformers draws a bar of its own while it unpacks a GGUF file, whatever its settings say."""
+    if gguf is None:
+        yield
+        return
+    with redirect_stderr(io.StringIO()):
+        yield
+
+
+def _unpacked() -> dict[str, Any]:
+    """What lets transformers unpack the weights of a GGUF file, so that they are computed with in float32 everywhere.
+    Versions that always do so have no such setting."""
+    try:
+        from transformers import GgufConfig
+    except ImportError:
+        return {}
+    return {"quantization_config": GgufConfig(dequantize=True)}
 
 
 def _begin_of_text(tokenizer: Any, *, known: int) -> int | None:

@@ -36,6 +36,7 @@ class CompletionReader:
         self.source = hashlib.sha256(f"endpoint {endpoint.base_url} {model}".encode()).hexdigest()
 
     cutter = ""  # It names no ids.
+    vocabulary_size = None
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None

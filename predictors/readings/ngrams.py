@@ -155,6 +155,11 @@ class NgramReader:
         """How many units can come next: the vocabulary without the beginning."""
         return len(self.vocabulary) - 1
 
+    @property
+    def vocabulary_size(self) -> int:
+        """The same, as every reader says it."""
+        return self.predicted_size
+
     def states(self, order: int | None = None) -> int:
         """Different contexts of the training texts at an order (the model's own)."""
         level = self._levels[(order or self.order) - 1]
@@ -226,8 +231,7 @@ class NgramReader:
             inside = np.where(allowed, share, 0.0)
             total = float(inside.sum())
             mass.append(float(np.log(total)) if total > 0 else -np.inf)
-            first = np.argsort(-inside, kind="stable")[: detail.top]
-            first = first[inside[first] > 0]
+            first = _largest(inside, detail.top)
             top.append([(self._string(one), float(np.log(inside[one]))) for one in first.tolist()])
             top_ids.append(names[first].tolist())
             found = rng.choice(len(inside), size=detail.samples, p=inside / total).tolist() if total > 0 else []
@@ -452,6 +456,16 @@ def _discounts(counts: Ints) -> tuple[float, float, float]:
     y = ones / (ones + 2 * twos)
     found = (1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes)
     return found if all(0 < one <= most for one, most in zip(found, (1, 2, 3), strict=True)) else _FALLBACK
+
+
+def _largest(shares: Floats, count: int) -> Ints:
+    """The places of the `count` largest shares above 0, the largest first; of equal ones the first."""
+    if count <= 0:
+        return np.empty(0, dtype=np.int64)
+    least = np.partition(shares, -count)[-count] if count < len(shares) else 0.0
+    found = np.flatnonzero((shares >= least) & (shares > 0))
+    ordered: Ints = found[np.argsort(-shares[found], kind="stable")][:count]
+    return ordered
 
 
 def _logarithms(shares: Floats) -> Floats:

@@ -127,6 +127,10 @@ class TextReader(Protocol):
     def cutter(self) -> str:
         """SHA-256 of the tokenizer by whose ids it names tokens; empty where it names none."""
 
+    @property
+    def vocabulary_size(self) -> int | None:
+        """How many tokens it chooses from at each place; None where that is not known."""
+
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:

@@ -27,6 +27,7 @@ class Argument:
     refuses unknown values. `on_pages` replaces `default` on pages, if a page should load faster. `most_on_web` is the
     largest number that pages and the API take, if a larger one keeps a web process busy for long; commands take more.
     `names_studies`: its values are slugs of other studies; pages and the API take those that the reader may see.
+    `without`: what a page calls it among the choices that none of them is given.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Argument:
     most_on_web: int | None = None
     names_studies: bool = False
     choices: Callable[["Study"], Sequence[str]] | None = None
+    without: str = "all"
 
     def choices_in(self, study: "Study") -> Sequence[str]:
         """The possible values in this study; empty if they cannot be listed."""

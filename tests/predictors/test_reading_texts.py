@@ -13,6 +13,7 @@ from predictors.readings.reading import make_tokens, without_gaps
 from predictors.readings.tokenizing import FileTokenizer, check_survives
 from predictors.readings.windows import windows_of
 from tests.predictors.fake_endpoint import FakeEndpoint, Raw, refusal, running
+from tests.predictors.tiny_gguf import save_as_gguf
 from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
 
 TEXTS = [
@@ -215,6 +216,21 @@ def test_a_model_that_bends_its_logits_is_asked_for_them(tmp_path):
     plain = torch.log_softmax(logits, dim=-1).gather(1, torch.tensor(ids)[1:, None])[:, 0].numpy()
     assert after.log_probabilities == pytest.approx(plain, abs=1e-4)
     assert before.log_probabilities != pytest.approx(plain, abs=1e-4)
+
+
+@pytest.mark.torch
+def test_a_gguf_file_is_read_as_the_folder_that_it_was_made_from(llama, tmp_path, capfd):
+    pytest.importorskip("gguf")
+    from predictors.readings.causal import CausalReader
+
+    folder = save_as_gguf(llama, tmp_path / "g" / "tiny.gguf").parent
+    reader, own = CausalReader(str(folder)), CausalReader(str(llama))
+    assert capfd.readouterr().err == ""
+    for one, other in zip(read(reader, TEXTS), read(own, TEXTS), strict=True):
+        assert one.tokens["start"].tolist() == other.tokens["start"].tolist()
+        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
+    assert reader.source != own.source and reader.vocabulary_size == own.vocabulary_size
+    assert FileTokenizer(folder).sha256 == reader.cutter
 
 
 @pytest.mark.torch

@@ -1,7 +1,8 @@
 """The next person's word beside what models expected: the cloze task's part in the reports that compare."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from .chances import chance_of_positions
 from .estimands import position_part
 from .labels import judged_word_of
 from .options import ClozeOptions
-from .reading import ModelWords, words_of_models
+from .reading import ModelWords, WrittenText, chances_of_written, words_of_models, written_texts
 
 WORD = ComparedEvent(
     name="word",
@@ -57,6 +58,19 @@ class ClozeExpecting(Expecting):
                 f"hunch cloze {self._study.slug} --read"
             )
         chances = chance_of_positions(self._study)
+        texts = written_texts(self._study)
+        keys = list(zip((answer.slot.item_id for answer in answers), said, strict=True))
+        readers, notes = [], []
+        for model in models:
+            reader = _reader(model, words)
+            given = _given(model, texts, keys, own_words, reader.chance[item])
+            if given is None:
+                notes.append(
+                    f"{model.config.name}: not every word that people wrote has a chance by it, so that it is scored "
+                    f"by the sentence’s own word alone; hunch cloze {self._study.slug} --read lets models on this "
+                    "machine read them"
+                )
+            readers.append(replace(reader, given=given))
         return Expectations(
             event=WORD,
             items=Items(
@@ -71,7 +85,8 @@ class ClozeExpecting(Expecting):
             person=np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
             weight=weights,
             value=np.array(value, dtype=np.float64),
-            readers=[_reader(model, words, item, said) for model in models],
+            readers=readers,
+            notes=notes,
             said=said,
             others=_of_others(item, said, self._options.smoothing),
             item_weight=np.array([1 / chances.get(key, 1.0) for key in asked], dtype=np.float64),
@@ -79,18 +94,29 @@ class ClozeExpecting(Expecting):
         )
 
 
-def _reader(model: ModelWords, words: Sequence, item: np.ndarray, said: Sequence[str]) -> ItemReader:
+def _reader(model: ModelWords, words: Sequence) -> ItemReader:
     keys, places = [one.question_id for one in words], [one.position for one in words]
     chance = np.exp(-np.maximum(model.of("surprisal", keys, places), 0.0))
-    known = [{normalised(word): given for word, given in model.words(one.question_id, one.position)} for one in words]
-    targets = [normalised(one.target) for one in words]
-    given = np.full(len(item), np.nan)
-    for row, (index, word) in enumerate(zip(item.tolist(), said, strict=True)):
-        if word == targets[index]:
-            given[row] = chance[index]
-        else:
-            given[row] = known[index].get(word, np.nan)
-    return ItemReader(model.config.name, "model", chance, given=given, trained=model.config.trained)
+    return ItemReader(model.config.name, "model", chance, trained=model.config.trained)
+
+
+def _given(
+    model: ModelWords,
+    texts: Mapping[tuple[int, str], WrittenText],
+    keys: Sequence[tuple[int, str]],
+    own_words: Mapping[int, str],
+    own_chance: np.ndarray,
+) -> np.ndarray | None:
+    """The chance of what each person wrote (n,). None where one of them is not known: those that are known are not
+    like the others, and a score of them alone would say little."""
+    known = chances_of_written(model.config, texts)
+    found = np.array(
+        [
+            chance if word == own_words[item] else known.get((item, word), np.nan)
+            for (item, word), chance in zip(keys, own_chance.tolist(), strict=True)
+        ]
+    )
+    return found if np.isfinite(found).all() else None
 
 
 def _of_others(item: np.ndarray, said: Sequence[str], smoothing: float) -> np.ndarray:

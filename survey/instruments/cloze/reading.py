@@ -1,6 +1,7 @@
 """The models of a study's file read its sentences; what they gave to each word is stored once."""
 
 import io
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +12,22 @@ from django.db import transaction
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, Detail, Source, Text
 from predictors.readings.sources import LOCAL, NGRAM
-from predictors.readings.words import LIKELIEST, VERSION, word_values
+from predictors.readings.words import LIKELIEST, VALUES, VERSION, word_values
+from predictors.word_forms import stripped
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, NgramModel, Question, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.banks.readings import open_reader, text_hash
 from survey.study_file.language_models import LanguageModelConfig
 
-from .models import AskedWord, SentenceReading
+from .labels import first_word
+from .models import AskedWord, SentenceReading, WrittenWord
 
+ON_THIS_MACHINE = (LOCAL, NGRAM)
 ASKED_AT_ONCE = 500
 PART = 200
+MOST_EXPECTED = 500_000_000
+"""Words times vocabulary up to which an n-gram model says what it expected at each word: some ten seconds."""
 Progress = Callable[[str, int, int], object]
 """Called as progress(model, sentences done, sentences)."""
 
@@ -42,12 +48,13 @@ def sentences_to_read(study: Study, *, everything: bool) -> list[Question]:
 def read_models(
     study: Study, *, everything: bool, only: str = "", quick: bool = False, progress: Progress | None = None
 ) -> dict[str, int]:
-    """Let each model of the study file read the study's sentences. What is stored is not read again.
+    """Let each model of the study file read the study's sentences, and models on this machine the words that people
+    wrote in them. What is stored is not read again.
 
     Args:
         everything: all sentences that the study may ask about, and not only those of its plans.
         only: the name of one model; all without it.
-        quick: only n-gram models, which read ten thousand sentences in seconds.
+        quick: only n-gram models, which read ten thousand sentences in seconds; and nothing that people wrote.
 
     Returns:
         How many sentences each model read now.
@@ -61,17 +68,105 @@ def read_models(
         source = source_of(model)
         if (only and model.name != only) or (quick and source.scheme != NGRAM):
             continue
-        stored = {row.text_sha256 for row in _rows(model, list(texts))}
+        stored = set(_hashes(model, list(texts)))
         wanted = [(sha256, text) for sha256, text in texts.items() if sha256 not in stored]
         read[model.name] = _read(source, wanted, progress) if wanted else 0
+        if not quick and source.scheme in ON_THIS_MACHINE:
+            _read_written(study, model, source)
     return read
+
+
+def _read_written(study: Study, model: LanguageModelConfig, source: Source) -> None:
+    """What people wrote, each word after its fragment: never by a server, which need not know it."""
+    texts = {text_hash(one.text): one for one in written_texts(study).values()}
+    stored = set(_hashes(model, list(texts)))
+    wanted = [(sha256, one) for sha256, one in texts.items() if sha256 not in stored]
+    if not wanted:
+        return
+    reader = open_reader(source, [Text(sha256, one.text) for sha256, one in wanted])
+    language_model, _made = LanguageModel.objects.get_or_create(name=source.name)
+    pending: list[SentenceReading] = []
+    try:
+        for place, reading in reader.each([Text(sha256, one.text) for sha256, one in wanted]):
+            sha256, one = wanted[place]
+            values = np.full(one.position + 1, np.nan, dtype=VALUES)
+            tokens = reading.of_text
+            values["surprisal"][-1] = -float(tokens["logprob"][tokens["end"] > one.before].sum())
+            pending.append(
+                SentenceReading(
+                    language_model=language_model,
+                    text_sha256=sha256,
+                    source=str(source),
+                    source_sha256=reader.source,
+                    code_version=VERSION,
+                    values=_bytes(values),
+                )
+            )
+            if len(pending) >= PART:
+                _store(pending)
+                pending = []
+    except PredictorError as exc:
+        raise HunchError(f"models: {source.name}: {exc}; run it again to go on") from exc
+    finally:
+        _store(pending)
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """A fragment with a word that somebody wrote: the text, how many words and characters stand before that word."""
+
+    text: str
+    position: int
+    before: int
+
+
+def written_texts(study: Study) -> dict[tuple[int, str], WrittenText]:
+    """By item and by the word as it was compared: what a model has to read to say how likely the word was. A word
+    stands there as it was written most often."""
+    rows = WrittenWord.objects.filter(response__assignment__slot__item__study=study)
+    found: dict[int, tuple[int, str, str]] = {}
+    of_newest_rule = rows.order_by("pk", "scores__rule").values_list(
+        "pk", "response__assignment__slot__item", "text", "scores__normalised"
+    )
+    for key, item, text, word in of_newest_rule.iterator(chunk_size=2000):
+        found[key] = (item, text, word)
+    forms: dict[tuple[int, str], Counter[str]] = {}
+    for item, text, word in found.values():
+        if word is not None:
+            forms.setdefault((item, word), Counter())[stripped(first_word(text))] += 1
+    asked = AskedWord.objects.select_related("question").in_bulk({item for item, _word in forms})
+    texts = {}
+    for (item, word), counts in forms.items():
+        fragment, position = asked[item].fragment, asked[item].position
+        form = min(counts, key=lambda one: (-counts[one], one))
+        texts[item, word] = WrittenText(f"{fragment} {form}".strip(), position, len(fragment))
+    return texts
+
+
+def chances_of_written(model: LanguageModelConfig, texts: Mapping[tuple[int, str], WrittenText]) -> dict[Any, float]:
+    """The chance that a model gave to each word, of those that it has read."""
+    places: dict[str, list[tuple[int, str]]] = {}
+    for key, one in texts.items():
+        places.setdefault(text_hash(one.text), []).append(key)
+    found: dict[Any, float] = {}
+    for row in _rows(model, list(places)):
+        values = row.word_array
+        for key in places[row.text_sha256]:
+            if texts[key].position < len(values):
+                value = float(values["surprisal"][texts[key].position])
+                found[key] = float(np.exp(-max(value, 0.0)))
+    return found
 
 
 def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress | None) -> int:
     texts = [Text(sha256, text) for sha256, text in wanted]
     reader = open_reader(source, texts)
-    detail = Detail(top=4 * LIKELIEST, boundary=True) if source.scheme == LOCAL else NO_DETAIL
     whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
+    detail = NO_DETAIL
+    if source.scheme == LOCAL:
+        detail = Detail(top=4 * LIKELIEST, boundary=True)
+    elif whole and sum(len(one.text.split()) for one in texts) * (reader.vocabulary_size or 0) <= MOST_EXPECTED:
+        detail = Detail(top=2 * LIKELIEST)
     language_model, _made = LanguageModel.objects.get_or_create(name=source.name)
     pending: list[SentenceReading] = []
     done = 0
@@ -129,6 +224,11 @@ def _rows(model: LanguageModelConfig, hashes: Sequence[str]) -> Iterator[Sentenc
         return
     for start in range(0, len(hashes), ASKED_AT_ONCE):
         yield from own.filter(source_sha256=newest, text_sha256__in=hashes[start : start + ASKED_AT_ONCE])
+
+
+def _hashes(model: LanguageModelConfig, hashes: Sequence[str]) -> Iterator[str]:
+    for row in _rows(model, hashes):
+        yield row.text_sha256
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ PREFERENCES = (
     Column("probability", "0 to 1", "The chance with which the item was asked, both phases together."),
     Column("stage", "number", "The stage, from 1.", whole=True),
     Column("role", "text", "What the slot was for: sampled, holdout, control or repeat."),
-    Column("reply_a", "number", "Key of reply A in this installation.", whole=True),
-    Column("reply_b", "number", "Key of reply B in this installation.", whole=True),
+    Column("reply_a_key", "number", "Key of reply A in this installation.", whole=True),
+    Column("reply_b_key", "number", "Key of reply B in this installation.", whole=True),
 )
 JUDGEMENTS = (
     Column("prompt", "text", "Id of the prompt."),

@@ -124,6 +124,14 @@ class Preference(ListedInstrument):
             yield ("bank",), "no prompt has replies of two of the models to compare"
         if self.options.long_replies == "refuse":
             yield from self._too_long()
+        for index, stage in enumerate(self.study.config.stages):
+            wanted, asked = self.options.responses_per_item, stage.responses_per_item
+            if wanted not in (None, asked):
+                yield (
+                    ("stages", index, "responses_per_item"),
+                    f"{asked} people are to judge each comparison, and [instrument.options] says {wanted}: write "
+                    f"responses_per_item = {wanted} in the stage",
+                )
 
     def _too_long(self) -> Iterator[tuple[Place, str]]:
         most = self.options.max_reply_characters

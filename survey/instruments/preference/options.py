@@ -32,6 +32,9 @@ class PreferenceOptions(Options):
     long_replies: Literal["refuse", "cut"] = Field(
         default="refuse", description="Longer replies are refused, or cut with a mark that people see."
     )
+    responses_per_item: int | None = Field(
+        default=None, ge=1, le=1000, description="How many people judge each comparison: the number of every stage."
+    )
     priority: Literal["information", "none"] = Field(
         default="information", description="What an adaptive stage draws by: the information of a comparison."
     )

@@ -31,6 +31,9 @@ class Command(ReportCommand):
         parser.add_argument("--by", choices=["text", "task"], help="figures for each text, or each task of the bank")
         parser.add_argument("--top", type=int, default=0, metavar="K", help="the K likeliest tokens at each place")
         parser.add_argument("--samples", type=int, default=0, metavar="N", help="N tokens drawn at each place")
+        parser.add_argument(
+            "--normalised", action="store_true", help="perplexity a token as a share of the vocabulary too"
+        )
         self.add_output_arguments(parser)
 
     def handle(
@@ -44,6 +47,7 @@ class Command(ReportCommand):
         by: str | None,
         top: int,
         samples: int,
+        normalised: bool,
         out: Path | None,
         **options: Any,
     ) -> None:
@@ -81,6 +85,7 @@ class Command(ReportCommand):
                 groups=groups,
                 train=learnt,
                 train_readings=[self._read(source, learnt, NO_DETAIL) for source in sources] if learnt else (),
+                normalised=normalised,
             ),
             out=out,
         )

@@ -1,41 +1,58 @@
-"""CSV files that researchers have, with columns beside the known ones: rows by the header, and numbers in their cells.
+"""Tables that researchers have, with columns beside the known ones: rows by the header, and numbers in their cells.
 
-What cannot be read goes to `Problems` with its line.
+They are read in any usual form (CSV with commas, semicolons or tabs, XLSX), of which `RowFile.guess` says what was
+guessed. What cannot be read goes to `Problems` with its line.
 """
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .importing import Problems, read_text_file
+from survey.exceptions import FileErrors
+
+from . import tables
+from .importing import Problems
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """A file's header and its rows, each with the line on which it begins. Empty after a problem. `guess`: a sentence
+    about its letters, where another encoding would give others."""
+
+    header: Sequence[str] = ()
+    rows: Sequence[tuple[int, dict[str, str]]] = field(default=())
+    guess: str = ""
+
+
+def row_file(path: Path, required: Sequence[str], problems: Problems) -> RowFile:
+    """A whole file; its columns are the required ones and any others."""
+    file = str(path)
+    try:
+        table = tables.read_path(path, limits=tables.OWN_FILES)
+    except FileErrors as exc:
+        problems.found += exc.problems
+        return RowFile()
+    header, line = table.header, table.header_line
+    if missing := [name for name in required if name not in header]:
+        problems.add(file, line, "header", f"has no column {', '.join(missing)}: it needs {', '.join(required)}")
+        return RowFile()
+    if twice := sorted({name for name in header if name and header.count(name) > 1}):
+        problems.add(file, line, "header", f"names a column twice ({', '.join(twice)[:60]}): keep one")
+        return RowFile()
+    rows = []
+    for line, values in table.rows:
+        if len(values) == len(header):
+            rows.append((line, dict(zip(header, values, strict=True))))
+        else:
+            problems.add(file, line, "row", f"does not have the header's {len(header)} fields: check its commas")
+    guess = f"{path.name} was read as {table.said}; if letters look wrong, save it as UTF-8" if table.is_guess else ""
+    return RowFile(tuple(name for name in header if name), rows, guess)
 
 
 def csv_rows(path: Path, required: Sequence[str], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    file, content = str(path), read_text_file(path, problems)
-    if not content:
-        if not problems:
-            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(required)}")
-        return
-    reader = csv.DictReader(io.StringIO(content, newline=""), strict=True)
-    try:
-        header = reader.fieldnames or []
-        if missing := [name for name in required if name not in header]:
-            problems.add(file, 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(required)}")
-            return
-        if len(set(header)) < len(header):
-            problems.add(file, 1, "header", "names a column twice: keep one")
-            return
-        line = reader.line_num + 1
-        for row in reader:
-            if None in row or None in row.values():
-                problems.add(file, line, "row", f"does not have the header's {len(header)} fields: check its commas")
-            else:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as exc:
-        problems.add(file, reader.line_num, "row", f"is no CSV ({exc}): check the quotes")
+    """The rows of `row_file`."""
+    yield from row_file(path, required, problems).rows
 
 
 def whole_of(text: str) -> int | None:

@@ -35,13 +35,14 @@ class Readings:
     """One model's readings of the same texts, in their order.
 
     stored: how many were taken from the database. of_others: stored readings of these texts under the same name that
-    another source or version made, and that are not used.
+    another source or version made, and that are not used. vocabulary: how many tokens it chooses from, where it says.
     """
 
     source: Source
     of_texts: Sequence[TextReading]
     stored: int
     of_others: int = 0
+    vocabulary: int | None = None
 
     @property
     def tokenizers(self) -> set[str]:
@@ -100,7 +101,7 @@ def read(
         others.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]).count()
         for start in range(0, len(hashes), ASKED_AT_ONCE)
     )
-    return Readings(source, [found[sha256] for sha256 in hashes], before, unused)
+    return Readings(source, [found[sha256] for sha256 in hashes], before, unused, reader.vocabulary_size)
 
 
 def open_reader(source: Source, texts: Sequence[Text]) -> TextReader:
@@ -133,6 +134,7 @@ class _FileReader:
     """Readings that somebody has, in a file. Another file is another source, with a tokenizer of its own."""
 
     cutter = ""  # It names no ids.
+    vocabulary_size = None
 
     def __init__(self, path: str, texts: Sequence[Text]) -> None:
         try:

@@ -79,22 +79,43 @@ class ReadTable:
     """Whether another encoding would give other letters."""
 
 
-def read_path(path: Path | str, reading: TableReading | None = None) -> ReadTable:
+@dataclass(frozen=True)
+class TableLimits:
+    """The largest table that is read."""
+
+    size: int
+    """Bytes of the file."""
+    rows: int
+    cells: int
+
+
+def limits_of_banks() -> TableLimits:
+    """What a bank may be, whoever sends it."""
+    return TableLimits(LARGEST_FILE, MOST_ROWS, MOST_CELLS)
+
+
+OWN_FILES = TableLimits(size=512 * 1024 * 1024, rows=5_000_000, cells=50_000_000)
+"""What a command reads for its own user, and stores nowhere."""
+
+
+def read_path(path: Path | str, reading: TableReading | None = None, *, limits: TableLimits | None = None) -> ReadTable:
     """
     Raises:
         FileErrors: it cannot be read; with every problem.
     """
-    file = str(path)
+    file, most = str(path), limits or limits_of_banks()
     try:
-        if (size := Path(path).stat().st_size) > LARGEST_FILE:
-            raise FileErrors([Problem(file, None, "file", too_large(size))])
+        if (size := Path(path).stat().st_size) > most.size:
+            raise FileErrors([Problem(file, None, "file", too_large(size, most.size))])
         content = Path(path).read_bytes()
     except OSError as exc:
         raise FileErrors([Problem(file, 1, "file", f"cannot be read ({exc.strerror}): check the path")]) from exc
-    return read(content, file, reading)
+    return read(content, file, reading, limits=most)
 
 
-def read(content: bytes, file: str, reading: TableReading | None = None) -> ReadTable:
+def read(
+    content: bytes, file: str, reading: TableReading | None = None, *, limits: TableLimits | None = None
+) -> ReadTable:
     """
     Args:
         file: what the file is called in messages.
@@ -102,22 +123,21 @@ def read(content: bytes, file: str, reading: TableReading | None = None) -> Read
     Raises:
         FileErrors: it is no table, or one that is too large; with every problem.
     """
-    reading = reading or TableReading()
-    if len(content) > LARGEST_FILE:
-        raise _refused(file, None, too_large(len(content)))
+    reading, most = reading or TableReading(), limits or limits_of_banks()
+    if len(content) > most.size:
+        raise _refused(file, None, too_large(len(content), most.size))
     if not content.strip():
         raise _refused(file, 1, "is empty: it needs a header and at least one row")
     for beginning, said in OTHER_FILES.items():
         if content.startswith(beginning):
             raise _refused(file, None, f"is {said}")
     if content.startswith(b"PK"):
-        return _read_spreadsheet(content, file, reading)
-    return _read_text(content, file, reading)
+        return _read_spreadsheet(content, file, reading, most)
+    return _read_text(content, file, reading, most)
 
 
-def too_large(size: int) -> str:
-    most = f"a table has at most {LARGEST_FILE:,}"
-    return f"has {size:,} bytes; {most}: leave out columns and rows that the bank does not need"
+def too_large(size: int, most: int | None = None) -> str:
+    return f"has {size:,} bytes; a table has at most {most or LARGEST_FILE:,}: leave out columns and rows not needed"
 
 
 def _refused(file: str, line: int | None, message: str, field: str = "file") -> FileErrors:
@@ -127,7 +147,7 @@ def _refused(file: str, line: int | None, message: str, field: str = "file") -> 
 # Texts
 
 
-def _read_text(content: bytes, file: str, reading: TableReading) -> ReadTable:
+def _read_text(content: bytes, file: str, reading: TableReading, limits: TableLimits) -> ReadTable:
     text, encoding, is_guess = _decoded(content, file, reading.encoding)
     problems = [
         Problem(file, number, "file", "holds a NUL character: remove it")
@@ -143,7 +163,7 @@ def _read_text(content: bytes, file: str, reading: TableReading) -> ReadTable:
     if named := re.match(r"sep=(.)\r?\n", text):  # Excel writes and reads this line; it is no part of the table.
         text, skipped, delimiter = text[named.end() :], 1, delimiter or named[1]
     delimiter = delimiter or _delimiter(text)
-    rows = list(_numbered(text, delimiter, file, skipped))
+    rows = list(_numbered(text, delimiter, file, skipped, limits))
     if not rows:
         raise _refused(file, 1, "is empty: it needs a header and at least one row")
     (header_line, header), *rows = rows
@@ -250,7 +270,9 @@ def _delimiter(text: str) -> str:
     return chosen
 
 
-def _numbered(text: str, delimiter: str, file: str, skipped: int) -> Iterator[tuple[int, list[str]]]:
+def _numbered(
+    text: str, delimiter: str, file: str, skipped: int, limits: TableLimits
+) -> Iterator[tuple[int, list[str]]]:
     """Each row that is not blank, with the line on which it begins."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     cells = count = 0
@@ -265,7 +287,7 @@ def _numbered(text: str, delimiter: str, file: str, skipped: int) -> Iterator[tu
             raise _refused(file, line, message, "row") from exc
         if values:
             count, cells = count + 1, cells + len(values)
-            _refuse_too_many(file, count, cells)
+            _refuse_too_many(file, count, cells, limits)
             yield line, values
 
 
@@ -281,16 +303,16 @@ def _refuse_too_wide(file: str, line: int, width: int) -> None:
         raise _refused(file, line, f"has {width:,} columns; at most {MOST_COLUMNS} are read: leave some out", "header")
 
 
-def _refuse_too_many(file: str, rows: int, cells: int) -> None:
-    if rows > MOST_ROWS + 1 or cells > MOST_CELLS:
-        what = f"more than {MOST_ROWS:,} rows" if rows > MOST_ROWS + 1 else f"more than {MOST_CELLS:,} cells"
+def _refuse_too_many(file: str, rows: int, cells: int, limits: TableLimits) -> None:
+    if rows > limits.rows + 1 or cells > limits.cells:
+        what = f"more than {limits.rows:,} rows" if rows > limits.rows + 1 else f"more than {limits.cells:,} cells"
         raise _refused(file, None, f"has {what}: split the table")
 
 
 # Spreadsheets
 
 
-def _read_spreadsheet(content: bytes, file: str, reading: TableReading) -> ReadTable:
+def _read_spreadsheet(content: bytes, file: str, reading: TableReading, limits: TableLimits) -> ReadTable:
     _refuse_strange_archives(content, file)
     from openpyxl import load_workbook  # Not needed by most files, and costs time to load.
 
@@ -303,7 +325,7 @@ def _read_spreadsheet(content: bytes, file: str, reading: TableReading) -> ReadT
             raise _refused(
                 file, None, f"has no sheet {wanted[:60]!r}; there are: {', '.join(names[:20]) or 'none'}", "sheet"
             )
-        rows, problems = _rows_of_sheet(book[wanted], file)
+        rows, problems = _rows_of_sheet(book[wanted], file, limits)
     except FileErrors:
         raise
     except Exception as exc:  # openpyxl raises whatever its parts raise on a broken file.
@@ -373,15 +395,15 @@ def _refuse_strange_archives(content: bytes, file: str) -> None:
         raise _refused(file, None, "begins like a spreadsheet and is broken: save it again as .xlsx or CSV") from exc
 
 
-def _rows_of_sheet(sheet: Any, file: str) -> tuple[list[tuple[int, list[str]]], list[Problem]]:
+def _rows_of_sheet(sheet: Any, file: str, limits: TableLimits) -> tuple[list[tuple[int, list[str]]], list[Problem]]:
     rows: list[tuple[int, list[str]]] = []
     problems: list[Problem] = []
     cells = 0
     # What a sheet says of its own size may be wrong, and is not asked.
     sheet.reset_dimensions()
-    for number, row in enumerate(sheet.iter_rows(max_col=MOST_COLUMNS + 1, max_row=MOST_ROWS + 2), start=1):
-        if number > MOST_ROWS + 1:  # Rows behind the last one that is read would be lost.
-            _refuse_too_many(file, number, 0)
+    for number, row in enumerate(sheet.iter_rows(max_col=MOST_COLUMNS + 1, max_row=limits.rows + 2), start=1):
+        if number > limits.rows + 1:  # Rows behind the last one that is read would be lost.
+            _refuse_too_many(file, number, 0, limits)
         values: list[str] = []
         for cell in row:
             if cell.data_type in ("f", "e") and len(problems) < PROBLEMS_KEPT:
@@ -397,7 +419,7 @@ def _rows_of_sheet(sheet: Any, file: str) -> tuple[list[tuple[int, list[str]]], 
             values.pop()
         if any(values):
             cells += len(values)
-            _refuse_too_many(file, len(rows) + 1, cells)
+            _refuse_too_many(file, len(rows) + 1, cells, limits)
             rows.append((number, values))
     return rows, problems
 

@@ -11,6 +11,8 @@ UPPER_BOUND = (
     "How few rows carry the ranking: without these, the one behind would be ahead. Each set was found by influence and "
     "confirmed by computing the ranking again without it. It is an upper bound: a smaller set may exist."
 )
+MOST_SENTENCES = 4
+"""Rankings up to which each has a sentence; of more the first has one, and the table has all."""
 HEADER = ("ranking", "ahead", "behind", "lead", "lost", "share", "lead without them")
 
 
@@ -35,26 +37,27 @@ def fragile_table(
     *,
     unit: str = "judgements",
     label: Callable[[int], str] = str,
+    labels: Sequence[Callable[[int], str]] = (),
     name: str = "fragility",
 ) -> Table:
     """
     Args:
         found: rankings of the same names, each with its title; an empty title if there is only one.
         unit: what a row is, in the plural.
-        label: a row's name, by its place.
+        label: a row's name, by its place. labels: the same for each ranking, where these have rows of their own.
         name: the file's name.
     """
     rows: list[list[Any]] = []
     cells: list[list[str]] = []
-    for title, fragility in found:
+    for (title, fragility), label_of in zip(found, labels or [label] * len(found), strict=True):
         first = [] if fragility.first is None else [("first", fragility.first)]
         for place, one in [*first, *(("neighbours", pair) for pair in fragility.neighbours)]:
-            rows.append(_row(title, place, one, names, label))
+            rows.append(_row(title, place, one, names, label_of))
             if place == "neighbours":
                 cells.append(_cells(title, one, names))
     sentences = [
         f"{title}: {sentence}" if title else sentence
-        for title, fragility in found
+        for title, fragility in (found if len(found) <= MOST_SENTENCES else found[:1])
         for sentence in in_words(fragility, names, unit=unit)
     ]
     shown = [place for place in range(len(HEADER)) if place or any(row[0] for row in cells)]

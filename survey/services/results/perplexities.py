@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from predictors.errors import PredictorError
-from predictors.evaluation.scoring import LN2, ModelIntervals, TextScore, TrainTest, added, in_words, text_intervals
+from predictors.evaluation.scoring import (
+    LN2,
+    ModelIntervals,
+    TextScore,
+    TrainTest,
+    added,
+    finite,
+    in_words,
+    text_intervals,
+)
 from predictors.readings import Text
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
@@ -42,10 +51,19 @@ MODELS = (
     Column("train_to_test", "number", "Train perplexity / test perplexity, a token; 0 where the test's is infinite."),
     Column("overfitted", "number", "1 where that ratio is below 0.5."),
     Column("tokenizer", "text", "SHA-256 of what cut the texts into tokens."),
+    Column("vocabulary", "number", "How many tokens the model chooses from; empty where that is not known."),
+    Column("normalised_perplexity", "number", "Perplexity a token / vocabulary: 1 is a model that knows nothing."),
+)
+DIFFERENCES = (
+    Column("model", "text", "The model with the fewest bits a character."),
+    Column("other", "text", "Another model, on the same texts."),
+    Column("difference", "number", "Bits a character of the one less those of the other."),
+    Column("low", "number", "Lower end of its 95 % interval: texts resampled, the same ones for both models."),
+    Column("high", "number", "Its upper end."),
 )
 TOKENS = (
     Column("model", "text", "What read the text."),
-    Column("text_id", "text", "The text."),
+    Column("text", "text", "The name of the text: its id, or the file's."),
     Column("token", "text", "What the token covers of it; empty for the end of a text."),
     Column("start", "number", "Its first character, from 0."),
     Column("end", "number", "The character after its last."),
@@ -72,6 +90,11 @@ class ModelFigures:
     def name(self) -> str:
         return self.readings.source.name
 
+    def normalised(self, score: TextScore) -> float | None:
+        """Perplexity a token as a share of the vocabulary; None where the vocabulary is not known."""
+        size = self.readings.vocabulary
+        return None if size is None else score.normalised(size)
+
 
 def findings(
     *,
@@ -80,12 +103,14 @@ def findings(
     groups: Sequence[str] = (),
     train: Sequence[Text] = (),
     train_readings: Sequence[Readings] = (),
+    normalised: bool = False,
 ) -> Findings:
     """The table, the tokens and the picture of one or more models on the same texts.
 
     Args:
         groups: the group of each text, such as its task; figures are printed for each as well.
         train, train_readings: the texts that the models learnt from, and the same models' readings of these.
+        normalised: people see perplexity a token as a share of the vocabulary too; files always have it.
 
     Raises:
         HunchError: two models have the same name.
@@ -107,7 +132,7 @@ def findings(
     return Findings(
         title="How well language models predict the texts",
         lines=[f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"],
-        tables=[_table(figures, intervals)],
+        tables=[_table(figures, intervals, normalised=normalised), *_differences(figures, intervals)],
         files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
         pictures=[
             Picture(
@@ -120,7 +145,13 @@ def findings(
         notes=notes,
         data={
             "models": [
-                {**one.total.as_json(), "model": one.name, "train": one.train.as_json() if one.train else None}
+                {
+                    **one.total.as_json(),
+                    "model": one.name,
+                    "vocabulary": one.readings.vocabulary,
+                    "normalised_perplexity": finite(one.normalised(one.total)),
+                    "train": one.train.as_json() if one.train else None,
+                }
                 for one in figures
             ],
             "notes": notes,
@@ -191,12 +222,32 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
     return notes
 
 
-def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> Table:
+def _differences(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> list[Table]:
+    """The best model less each other one, where there are several; their intervals are of the same resamples."""
+    best, *others = figures
+    rows: list[list[Any]] = []
+    shown: list[list[str]] = []
+    for one in others:
+        ends = intervals.differences[one.name]
+        mine, theirs = (finite(model.total.bits_per_character) for model in (best, one))
+        value = None if mine is None or theirs is None else mine - theirs
+        low, high = ends or (None, None)
+        rows.append([best.name, one.name, value, low, high])
+        within = "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+        shown.append([best.name, one.name, in_words(value, 3), within])
+    if not rows:
+        return []
+    layout = Layout(("model", "other", "bits / char, less", "95 %"), shown)
+    return [Table("differences", "Differences on the same texts", DIFFERENCES, rows, layouts=[layout])]
+
+
+def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals, *, normalised: bool) -> Table:
     header = ["model", "bits / char", "95 %", "perplexity / word", "perplexity / token", "tokens", "tokenizer"]
     trains = any(one.train is not None for one in figures)
     header += ["train", "train / test"] if trains else []
+    header += ["perplexity / vocabulary"] if normalised else []
     names = list(dict.fromkeys(group for one in figures for group in one.groups))
-    layouts = [Layout(header, [_shown(one, intervals, trains=trains) for one in figures])]
+    layouts = [Layout(header, [_shown(one, intervals, trains=trains, normalised=normalised) for one in figures])]
     if names:
         layouts.append(
             Layout(
@@ -225,7 +276,7 @@ def _cells(score: TextScore) -> list[str]:
     ]
 
 
-def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool) -> list[str]:
+def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool, normalised: bool) -> list[str]:
     bits, per_word, per_token = _cells(one.total)
     interval = intervals.bits_per_character[one.name]
     cells = [
@@ -246,6 +297,9 @@ def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool) -> lis
                 in_words(one.train.ratio) + (" overfitted" if one.train.is_overfitted else ""),
             ]
         )
+    if normalised:
+        share = one.normalised(one.total)
+        cells.append("∞" if share is not None and math.isinf(share) else "-" if share is None else f"{share:.3g}")
     return cells
 
 
@@ -264,21 +318,19 @@ def _row(
         score.characters,
         said["nats"],
         said["bits_per_character"],
-        _finite(low),
-        _finite(high),
+        finite(low),
+        finite(high),
         said["perplexity_per_word"],
         said["perplexity_per_token"],
         score.infinite,
         said["perplexity_of_finite"],
         None if train is None else train.as_json()["train"]["perplexity_per_token"],
-        None if train is None else _finite(train.ratio),
+        None if train is None else finite(train.ratio),
         None if train is None else int(train.is_overfitted),
         " ".join(sorted(one.readings.tokenizers)),
+        one.readings.vocabulary,
+        finite(one.normalised(score)),
     ]
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _token_file(figures: Sequence[ModelFigures], texts: Sequence[Text], *, detailed: bool) -> bytes:

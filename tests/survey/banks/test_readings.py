@@ -234,7 +234,7 @@ def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_pat
     assert bits == sorted(bits) and len(rows) == 12 and float(whole[0]["low"]) < bits[0] < float(whole[0]["high"])
     with (tmp_path / "out" / "tokens.csv").open(newline="", encoding="utf-8") as file:
         tokens = list(csv.DictReader(file))
-    letters = [row for row in tokens if row["model"] == "L" and row["text_id"] == "1"]
+    letters = [row for row in tokens if row["model"] == "L" and row["text"] == "1"]
     assert "".join(row["token"] for row in letters) == made_text(200, 1)
     assert sum(float(row["surprisal"]) for row in letters[:-1]) == pytest.approx(
         float(next(row for row in rows if row["group"] == "1" and row["model"] == "L")["nats"]) / np.log(2)

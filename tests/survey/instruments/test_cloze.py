@@ -12,6 +12,8 @@ from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 
+from predictors.readings import Text
+from predictors.word_forms import stripped
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
 from survey.instruments.cloze import labels, rescoring
@@ -22,6 +24,7 @@ from survey.instruments.cloze.norms import norms_of
 from survey.instruments.cloze.reading import read_models, words_of_models
 from survey.models import SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
+from survey.services.banks import ngrams
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
@@ -36,6 +39,8 @@ from tests.frontend.pages import arrive, read
 from tests.golden.psych_ds import errors_of
 from tests.golden.test_package import built
 from tests.golden.test_quick_export import both_ways
+from tests.predictors.fake_endpoint import running
+from tests.predictors.test_reading_texts import listing
 
 pytestmark = pytest.mark.django_db
 
@@ -89,9 +94,6 @@ def sentences(tmp_path: Path) -> None:
 
 @pytest.fixture
 def tiny_model(tmp_path: Path) -> None:
-    from predictors.readings import Text
-    from survey.services.banks import ngrams
-
     ngrams.train([Text("a", " ".join(SENTENCES[:4]))], name="tiny", order=2, unit="word", smoothing="kneser_ney")
 
 
@@ -179,11 +181,39 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
         answers := study_answers(study), np.ones(len(answers)), event="word"
     )
     assert [reader.name for reader in expected.readers] == ["bigram"] and len(expected.items) == len(norms)
+    (reader,) = expected.readers
+    assert reader.given is not None and ((reader.given > 0) & (reader.given <= 1)).all()
+    read_by = ngrams.load("tiny")
+    for answer, word, given in zip(answers, expected.said, reader.given, strict=True):
+        asked = answer.slot.item.asked_word
+        own = word == normalised(asked.target)
+        typed = asked.target if own else stripped(labels.first_word(labels.written_word_of(answer).text))
+        of_units = read_by.log_probabilities(f"{asked.fragment} {typed}")
+        assert np.log(given) == pytest.approx(of_units[asked.position], abs=1e-6)
+    assert not any("has a chance by it" in note for note in expected.notes)
     package = built(study, tmp_path / "package", audience="public")
     assert errors_of(package) == set()
     told = "".join(path.read_text() for path in (package / "data").glob("*answers_data.csv"))
     assert "words_shown" in told and "typed" not in told
     assert ((expected.others > 0) & (expected.others < 1)).all()
+
+
+def test_what_people_wrote_is_sent_to_no_server(sentences: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [{"name": "far", "source": "endpoint:m"}]
+    study = cast.study(**{**CLOZE, "models": models})
+    opened(study)
+    play(study)
+    WrittenWord.objects.update(text="zyzzyva")
+    WordScore.objects.update(normalised="zyzzyva", exact=False, lenient=False)
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = listing
+        assert read_models(study, everything=True) == {"far": 6}
+        assert sorted(one.body["prompt"] for one in fake.seen) == sorted(SENTENCES)
+    answers = study_answers(study)
+    found = instruments.of_study(study).expectations.of(answers, np.ones(len(answers)), event="word")
+    assert found.readers[0].given is None
+    assert any("far: not every word that people wrote has a chance by it" in note for note in found.notes)
 
 
 def read_models_of_first(study: Study) -> None:
@@ -403,6 +433,10 @@ def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> No
     assert np.isfinite(values).all() and (values > 0).all()
     assert model.of("corrected", [questions[0].pk], [2]) == model.of("surprisal", [questions[0].pk], [2])
     assert np.isnan(model.of("surprisal", [questions[0].pk], [99])).all()
+    # A model of words says what it expected: "man" came once after "old" in what it learnt.
+    assert (model.of("entropy", [questions[0].pk], [2]) > 0).all()
+    expected = model.words(questions[0].pk, 2)
+    assert expected[0][0] == "man" and 0 < sum(chance for _word, chance in expected) <= 1
 
 
 def test_the_report_says_what_is_missing(sentences: None) -> None:

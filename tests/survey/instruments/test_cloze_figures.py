@@ -297,7 +297,11 @@ def test_counts_give_a_ceiling(tmp_path: Path) -> None:
         (GOOD, "model,sentence,position,surprisal\nm,zzz,1,1\n", (), "no model has a surprisal"),
         (GOOD, READINGS, ("--least", "13"), "no position has 13 answers"),
         (GOOD, READINGS, ("--smoothing", "0"), "--smoothing: 0 is not above 0"),
-        (GOOD.replace("distinct", "gaze"), READINGS, (), "log_frequency: reading times need"),
+        (GOOD.replace("distinct", "gaze"), READINGS, ("--times", "gaze"), "log_frequency: reading times need"),
+        (GOOD.replace("distinct", "gaze"), READINGS, ("--times", "total"), "has no column 'total', which --times"),
+        (GOOD.replace("distinct", "gaze").replace(",3\n", ",3x\n"), READINGS, (), "gaze: '3x' is no number"),
+        ("sentence,position,word,surprisal\ns,1,a,-1\n", READINGS, (), "'-1' is no surprisal"),
+        ("sentence,position,word,surprisal\ns,1,a,NA\n", READINGS, (), "is empty in every row"),
     ],
 )
 def test_files_that_cannot_be_are_refused(
@@ -305,6 +309,45 @@ def test_files_that_cannot_be_are_refused(
 ) -> None:
     found = wrong(norms, readings, tmp_path, capsys, *more)
     assert said.replace("line 2: ", "") in found
+
+
+def made(folder: Path) -> dict[str, Any]:
+    command("--norms", folder / "norms.csv", "--readings", folder / "readings.csv", "--out", folder / "out")
+    found: dict[str, Any] = json.loads((folder / "out" / "cloze.json").read_text())["m"]
+    return found
+
+
+def test_reading_times_without_frequencies_leave_the_other_figures(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "norms.csv").write_text(GOOD.replace("distinct", "gaze"))
+    (tmp_path / "readings.csv").write_text(READINGS)
+    assert made(tmp_path)["positions"] == 40
+    assert "gaze: no delta log-likelihood: reading times need the frequency" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "delta_log_likelihood.csv").exists()
+
+
+def test_norms_come_in_any_usual_form_and_with_what_else_a_table_has(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "readings.csv").write_text(READINGS)
+    rows = GOOD.splitlines()
+    plain = "\n".join([f"{rows[0]},note", *(f"{row},fürchterlich {at}." for at, row in enumerate(rows[1:]))])
+    (tmp_path / "norms.csv").write_text(plain)
+    expected = made(tmp_path)
+    assert "columns without a number are passed over: note" in capsys.readouterr().err
+    for written in (
+        b"\xef\xbb\xbf" + plain.replace("\n", "\r\n").encode(),
+        plain.replace(",", ";").encode("cp1252"),
+        plain.replace(",", "\t").encode("utf-16"),
+    ):
+        (tmp_path / "norms.csv").write_bytes(written)
+        assert made(tmp_path) == expected
+    assert "norms.csv was read as UTF-16" not in capsys.readouterr().err
+
+
+def test_positions_without_a_norm_are_left_out_and_counted(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"s{row},{1 + row % 3},word{row},{'' if row < 4 else 1 + row % 5}\n" for row in range(40)]
+    (tmp_path / "norms.csv").write_text("sentence,position,word,surprisal\n" + "".join(rows))
+    (tmp_path / "readings.csv").write_text(READINGS)
+    assert made(tmp_path)["positions"] == 36
+    assert "4 positions have neither people's surprisal nor n and k" in capsys.readouterr().err
 
 
 def test_the_command_wants_a_study_or_norms(capsys: Any) -> None:

@@ -202,18 +202,14 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
     assert set(found_there.value.tolist()) <= {0.0, 1.0} and np.isfinite(found_there.readers[0].chance).all()
     assert len(exported_again(study, tmp_path / "later")) == len(items)
 
-    # The comparisons of the export, analysed as a file, give the same ranking.
-    path = tmp_path / "comparisons.csv"
-    keep = ("prompt", "category", "model_a", "model_b", "annotator", "rating_a", "first", "probability")
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, keep, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(row for row in answers if row["role"] == "sampled")
-    again = tmp_path / "again"
-    call_command("preferences", "--comparisons", str(path), "--each-answer", "--out", str(again))
+    # The comparisons of the export, analysed as a file as they are, give the same ranking.
+    again, later = tmp_path / "again", tmp_path / "later"
+    own = ("--comparisons", str(later / "preferences.csv"), "--judgements", str(later / "judgements.csv"))
+    call_command("preferences", *own, "--each-answer", "--out", str(again))
     same = json.loads((again / "preferences.json").read_text())
     assert same["bradley_terry"]["people"] == pytest.approx(data["bradley_terry"]["people"], abs=1e-6)
     assert same["side"]["people"] == pytest.approx(data["side"]["people"], abs=1e-6)
+    assert same["judges"]["j"]["accuracy"] == pytest.approx(judged["accuracy"])
     assert errors_of(built(study, tmp_path / "package", audience="public")) == set()
 
 
@@ -272,6 +268,10 @@ def test_a_long_reply_is_cut_with_a_mark_that_people_see(prompts: None, client: 
         (
             {"models": ["owl", "raven"], "max_reply_characters": 60},
             "9 replies have more than 60 characters (p0 by",
+        ),
+        (
+            {"models": ["owl", "raven"], "responses_per_item": 3},
+            "1 people are to judge each comparison, and [instrument.options] says 3",
         ),
     ],
 )
@@ -428,3 +428,24 @@ def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, 
     path.write_text(head + "p0,raven,owl,j,,1.5,a\n")
     with pytest.raises(HunchError, match="j: a verdict differs"):
         import_judgements(path, study)
+
+
+def test_a_reply_of_fifty_thousand_characters_is_shown_whole(prompts: None, client: Client) -> None:
+    long = "א" + "wort <b> " * 5555 + "end."
+    ModelAnswer.objects.filter(language_model__name="raven").update(response=long)
+    assert len(long) == 50_000
+    options = {"models": ["owl", "raven"], "max_reply_characters": 50_000}
+    study = cast.study(
+        **{
+            **PREFERENCE,
+            "instrument": {"kind": "preference", "options": options},
+            "roles": {"holdout": 0},
+            "blocks": WITHOUT_PRACTICE,
+            "stages": [{"sittings": 2}],
+        }
+    )
+    opened(study)
+    page = arrive(client, slug="preference")
+    assert long in (page.parts["reply_1"], page.parts["reply_2"])
+    client.post("/s/preference/sitting", {**page.hidden, "helpful": "1", "truthful": "8"})
+    assert ReplyJudgement.objects.get().places == {"helpful": 1, "truthful": 8}

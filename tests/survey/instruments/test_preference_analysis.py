@@ -68,6 +68,43 @@ def test_the_public_comparisons_give_the_figures_of_the_specification(pandalm: d
     assert low < value < high
 
 
+def test_every_ranking_says_how_few_judgements_carry_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    rows, verdicts = [], []
+    for number in range(120):
+        a, b = [("owl", "raven"), ("raven", "wren"), ("owl", "wren")][number % 3]
+        category = ("code", "talk")[number // 60]
+        rows.append(f"p{number},{category},{a},{b},x{number % 7},{rng.choice(['a', 'a', 'b'])}")
+        verdicts += [f"p{number},{a},{b},j,{rng.choice(['a', 'b'])},{first}" for first in "ab"]
+    # An item that nobody judged, of a model of which nobody judged any.
+    rows.append("p0,code,owl,lark,,")
+    (tmp_path / "c.csv").write_text("\n".join(["prompt,category,model_a,model_b,annotator,outcome", *rows]) + "\n")
+    (tmp_path / "j.csv").write_text("\n".join(["prompt,model_a,model_b,judge,outcome,first", *verdicts]) + "\n")
+    files = ("--comparisons", str(tmp_path / "c.csv"), "--judgements", str(tmp_path / "j.csv"))
+    call_command("preferences", *files, "--each-answer", "--out", str(tmp_path))
+    found = json.loads((tmp_path / "preferences.json").read_text())
+    assert "lark" in found["models"] and found["bradley_terry"]["people"]["lark"] is None
+    others = found["fragility_of_others"]
+    assert [(one["by"], one["category"]) for one in others] == [("people", "code"), ("people", "talk"), ("j", "")]
+    for one in (found["fragility"], *others):
+        assert len(one["neighbours"]) == 2 and one["first"]["lost"] == len(one["first"]["rows"]) > 0
+        assert one["first"]["margin_without"] < 0
+    assert all(row.endswith(" first") for row in others[2]["first"]["rows"])
+    assert all(" by x" in row for row in found["fragility"]["first"]["rows"])
+    with (tmp_path / "fragility.csv").open(newline="") as file:
+        assert {row["ranking"] for row in csv.DictReader(file)} == {"people", "people, code", "people, talk", "j"}
+
+
+def test_a_table_may_have_further_columns_and_any_usual_form(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{row};m{row % 2};m2;x{row % 3};{'ab'[row // 2 % 2]};{row}" for row in range(40)]
+    path = tmp_path / "comparisons.csv"
+    path.write_bytes("\r\n".join(["prompt;model_a;model_b;annotator;outcome;größe", *rows]).encode("cp1252"))
+    call_command("preferences", "--comparisons", str(path), "--out", str(tmp_path))
+    said = capsys.readouterr().err
+    assert "further columns are passed over: größe" in said and "was read as Windows-1252" in said
+    assert json.loads((tmp_path / "preferences.json").read_text())["judgements"] == 40
+
+
 def test_pearson_depends_on_which_model_is_called_a_and_the_uncentred_correlation_does_not(
     pandalm: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from survey.instruments.cloze.analysis.normalising import normalised
-from survey.services.banks.csv_rows import csv_rows, nats_of, whole_of
+from survey.services.banks.csv_rows import nats_of, row_file, whole_of
 from survey.services.banks.importing import Problems
 
 NORMS = ("sentence", "position", "word")
@@ -25,8 +25,9 @@ CLOSES = "\"'”’»)]}"
 
 @dataclass(frozen=True, eq=False)
 class NormsFile:
-    """W rows of a file of norms. surprisal: NaN where n and k stand instead; n 0 where a surprisal does. times: numbers
-    of the further columns, NaN where a cell is empty. ends_known: whether the file tells where sentences end."""
+    """W rows of a file of norms. surprisal: NaN where n and k stand instead; n 0 where a surprisal does, or neither.
+    times: numbers of the further columns, NaN where a cell is empty. ends_known: whether the file tells where sentences
+    end."""
 
     sentence: Sequence[str]
     position: np.ndarray
@@ -42,6 +43,8 @@ class NormsFile:
     ends_known: bool
     distinct_known: bool
     frequent: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    """What a reader of the figures should know of the file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,29 +71,53 @@ def read_norms(path: Path, *, lenient: bool, times: Sequence[str] = ()) -> Norms
         FileErrors: with every problem.
     """
     problems = Problems()
-    rows = list(csv_rows(path, NORMS, problems))
+    file = row_file(path, NORMS, problems)
     problems.raise_if_any()
-    header = list(rows[0][1]) if rows else []
+    header, rows = file.header, file.rows
     has_counts = "n" in header and any(name in header for name in ("k", "k_exact", "k_lenient"))
-    if rows and not has_counts and "surprisal" not in header:
+    if not has_counts and "surprisal" not in header:
         problems.add(str(path), 1, "header", "has neither n and k nor surprisal: add the counts or the surprisal")
     if not rows:
         problems.add(str(path), 1, "file", "holds no position: give at least one")
-    further = _times_of(path, header, times, problems)
+    notes = [file.guess] if file.guess else []
+    further = _times_of(path, header, rows, times, problems, notes)
     problems.raise_if_any()
     reader = _NormReader(str(path), problems, lenient=lenient, has_counts=has_counts)
     for line, row in rows:
         reader.add(line, row, further)
+    if reader.unknown == len(rows):
+        problems.add(str(path), 1, "surprisal", "is empty in every row: give people's surprisal, or n and k")
     problems.raise_if_any()
-    return reader.made(further)
+    if reader.unknown:
+        notes.append(f"{reader.unknown} positions have neither people's surprisal nor n and k, and are left out")
+    return reader.made(further, notes)
 
 
-def _times_of(path: Path, header: Sequence[str], wanted: Sequence[str], problems: Problems) -> list[str]:
+def _times_of(
+    path: Path,
+    header: Sequence[str],
+    rows: Sequence[tuple[int, Mapping[str, str]]],
+    wanted: Sequence[str],
+    problems: Problems,
+    notes: list[str],
+) -> list[str]:
+    """The columns that are reading times: those that are named, or all further ones that hold a number."""
     known = {*NORMS, *COUNTS, *PASSED_OVER, *DESCRIBING}
     for name in wanted:
         if name not in header:
             problems.add(str(path), 1, "header", f"has no column {name!r}, which --times names")
-    return list(wanted) if wanted else [name for name in header if name not in known]
+    if wanted:
+        return list(wanted)
+    further = [name for name in header if name not in known]
+    texts = [name for name in further if not any(_is_number(row[name]) for _line, row in rows)]
+    if texts:
+        notes.append(f"columns without a number are passed over: {', '.join(texts)}")
+    return [name for name in further if name not in texts]
+
+
+def _is_number(text: str) -> bool:
+    value = nats_of(text, signed=True)
+    return value is not None and math.isfinite(value)
 
 
 class _NormReader:
@@ -106,6 +133,7 @@ class _NormReader:
         self.frequent: list[str] = []
         self.columns: dict[str, list[float]] = {}
         self.distinct_known = True
+        self.unknown = 0
 
     def add(self, line: int, row: Mapping[str, str], further: Sequence[str]) -> None:
         before = len(self.problems)
@@ -149,14 +177,15 @@ class _NormReader:
 
     def _numbers(self, line: int, row: Mapping[str, str], word: str) -> tuple[int, int, int, float, float] | None:
         frequency = self._number(line, "log_frequency", row.get("log_frequency", ""))
-        if not self.has_counts:
-            value = self._number(line, "surprisal", row["surprisal"])
-            if math.isnan(value) or value < 0:
+        own = next((name for name in self.own_k if name in row), "")
+        if not self.has_counts or not (row["n"].strip() or row[own].strip()):
+            value = nats_of(row.get("surprisal", ""))
+            if value is None or math.isinf(value):
                 self._wrong(line, "surprisal", f"{row['surprisal'][:20]!r} is no surprisal: it must be 0 or more")
                 return None
+            self.unknown += math.isnan(value)  # Said once for all.
             self.frequent.append("")
             return 0, 0, 0, value, frequency
-        own = next(name for name in self.own_k if name in row)
         n, k = whole_of(row["n"]), whole_of(row[own])
         if n is None or n < 1:
             self._wrong(line, "n", f"{row['n'][:20]!r} is no number of answers: it must be 1 or more")
@@ -205,7 +234,7 @@ class _NormReader:
     def _wrong(self, line: int, name: str, message: str) -> None:
         self.problems.add(self.file, line, name, message)
 
-    def made(self, further: Sequence[str]) -> NormsFile:
+    def made(self, further: Sequence[str], notes: Sequence[str]) -> NormsFile:
         n, k, distinct, surprisal, frequency = (np.array(column) for column in zip(*self.numbers, strict=True))
         is_last, known = _ends(self.sentence, self.position, self.word)
         return NormsFile(
@@ -223,6 +252,7 @@ class _NormReader:
             known,
             self.distinct_known,
             self.frequent,
+            notes,
         )
 
 
@@ -262,7 +292,7 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
     }
     made: dict[str, ReadModel] = {}
     misaligned = False
-    for line, row in csv_rows(path, READINGS, problems):
+    for line, row in row_file(path, READINGS, problems).rows:
         name, sentence, position = row["model"].strip(), row["sentence"].strip(), whole_of(row["position"])
         value = nats_of(row["surprisal"])
         if not name:

@@ -57,6 +57,7 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findi
     norms = read_norms(norms_path, lenient=settings.lenient, times=settings.times)
     read = read_readings(readings_path, norms)
     inside, notes = _inside(norms, settings)
+    notes = [*norms.notes, *notes]
     models = [_column(model, norms, inside) for model in read]
     kept = [model for model in models if np.isfinite(model.surprisal).sum() >= 3]
     notes += [
@@ -99,7 +100,7 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findi
 def _inside(norms: NormsFile, settings: NormSettings) -> tuple[np.ndarray, list[str]]:
     """Which rows enter the figures, and what a reader should know of the others."""
     notes: list[str] = []
-    inside = np.ones(len(norms.word), dtype=bool)
+    inside = (norms.n > 0) | np.isfinite(norms.surprisal)
     if settings.skip_first:
         inside &= norms.position > 0
     if settings.skip_last:
@@ -223,10 +224,15 @@ def _times(
     if settings.frequencies:
         frequency = log_frequencies(settings.frequencies, norms.word)
     if not np.isfinite(frequency).any():
-        raise HunchError(
-            "log_frequency: reading times need the frequency of each word. Add the column log_frequency, or give "
-            "--frequencies FILE (word, log_frequency or count), or --frequencies ngram:NAME"
+        needed = (
+            "reading times need the frequency of each word. Add the column log_frequency, or give --frequencies FILE "
+            "(word, log_frequency or count), or --frequencies ngram:NAME"
         )
+        if settings.times or settings.frequencies:
+            raise HunchError(f"log_frequency: {needed}")
+        # Who gave norms wants their figures; who named reading times wants those.
+        notes.append(f"{', '.join(norms.times)}: no delta log-likelihood: {needed}")
+        return None
     people = norms.surprisal.copy()
     counted = norms.n > 0
     people[counted] = counting.surprisal(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.fragility import Fragility, fragile_bradley_terry
+from bandit.errors import DesignError
+from bandit.fragility import Fragile, Fragility, fragile_bradley_terry
 
 from . import agreement, bradley_terry, judging
 from .agreement import PeopleAgreement
@@ -22,6 +24,8 @@ from .style import STYLES, Lengths
 
 Floats = NDArray[np.float64]
 
+FEW_CATEGORIES = 3
+"""Categories without a ranking up to which the reason of each is said."""
 EVERYTHING = ""
 """The name of all categories together."""
 PEOPLE = "people"
@@ -58,6 +62,8 @@ class Material:
     lengths: Sequence[Lengths] = ()
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """The share of the bank's questions with a key that a model answers rightly, by model."""
+    notes: Sequence[str] = ()
+    """What a reader of the figures should know of where they come from."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,16 @@ class Style:
 
     judge: str
     effects: tuple[MeasuredFigure, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FragileRanking:
+    """Which few judgements carry one ranking. counted: those that it counts, whose places `fragility` names."""
+
+    by: str
+    category: str
+    fragility: Fragility
+    counted: Judgements
 
 
 @dataclass(frozen=True)
@@ -111,9 +127,10 @@ class Analysis:
     beside: Sequence[Mapping[str, Any]]
     beside_ranks: Mapping[str, float]
     notes: Sequence[str]
-    fragility: Fragility
-    counted: Judgements
-    """The judgements that the ranking of people counts, whose places `fragility` names."""
+    fragile: FragileRanking
+    """Of the ranking of people."""
+    fragile_others: Sequence[FragileRanking]
+    """Of people in each category, and of each judge."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -128,7 +145,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
     people = material.people.with_ties(settings.tie)
     judges = {name: judged.with_ties(settings.tie) for name, judged in material.judges.items()}
     material = replace(material, people=people, judges=judges)
-    items, one_each, notes = JudgedItems.of(people), majorities(people), []
+    items, one_each, notes = JudgedItems.of(people), majorities(people), list(material.notes)
     each, of_items = people, one_each
     main = each if settings.each_answer else of_items
     several_weights = bool(len(main.probability) and np.ptp(main.probability) > 0)
@@ -152,6 +169,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         except NoRanking as exc:
             notes.append(f"{name}: no ranking: {exc}.")
     by_category = {}
+    unranked: dict[str, str] = {}
     categories = sorted(set(people.category.tolist()))
     for category in categories if len(categories) > 1 else []:
         try:
@@ -159,7 +177,12 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
                 main.where(main.category == category), ridge=settings.ridge, side=settings.side
             )
         except NoRanking as exc:
-            notes.append(f"{category}: no ranking: {exc}.")
+            unranked[category] = str(exc)
+    if len(unranked) <= FEW_CATEGORIES:
+        notes += [f"{category or 'without a category'}: no ranking: {why}." for category, why in unranked.items()]
+    else:
+        names = ", ".join(category or "without a category" for category in unranked)
+        notes.append(f"{len(unranked)} categories have too few judgements for a ranking of their own: {names}.")
     if ranking.unbeaten:
         notes.append(
             f"{', '.join(ranking.unbeaten)}: never lost or never won against the others. The ridge of "
@@ -185,22 +208,50 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         styles=_styles(material, settings),
         **_beside(material),
         notes=notes,
-        fragility=_fragility(main, settings),
-        counted=main,
+        fragile=FragileRanking(PEOPLE, EVERYTHING, _fragility(main, settings), main),
+        fragile_others=list(_other_rankings(main, judges, rankings, by_category, settings)),
     )
+
+
+def _other_rankings(
+    main: Judgements,
+    judges: Mapping[str, Judgements],
+    rankings: Mapping[str, Ranking],
+    by_category: Mapping[str, Ranking],
+    settings: AnalysisSettings,
+) -> Iterator[FragileRanking]:
+    parts = [(PEOPLE, category, main.where(main.category == category)) for category in by_category]
+    parts += [(UNWEIGHTED, EVERYTHING, main.unweighted())] if UNWEIGHTED in rankings else []
+    parts += [(name, EVERYTHING, judged) for name, judged in judges.items() if name in rankings]
+    for by, category, judged in parts:
+        with suppress(DesignError):  # Nothing is said of a ranking that does not settle.
+            yield FragileRanking(by, category, _fragility(judged, settings), judged)
 
 
 def _fragility(judged: Judgements, settings: AnalysisSettings) -> Fragility:
     """Which few judgements carry the ranking. The side counts where it is known of every judgement."""
     turned = judged.first < 0
-    return fragile_bradley_terry(
-        first=np.where(turned, judged.b, judged.a),
-        second=np.where(turned, judged.a, judged.b),
+    there = np.unique(np.concatenate([judged.a, judged.b]))
+    found = fragile_bradley_terry(
+        first=np.searchsorted(there, np.where(turned, judged.b, judged.a)),
+        second=np.searchsorted(there, np.where(turned, judged.a, judged.b)),
         outcome=np.where(turned, 1 - judged.win, judged.win),
-        names=len(judged.models),
+        names=len(there),
         weight=judged.weight,
         ridge=settings.ridge,
         side=settings.side and bool((judged.first != 0).all()),
+    )
+
+    def named(one: Fragile) -> Fragile:
+        return replace(one, ahead=int(there[one.ahead]), behind=int(there[one.behind]))
+
+    scores = np.full(len(judged.models), np.nan)
+    scores[there] = found.scores
+    return Fragility(
+        order=there[found.order],
+        scores=scores,
+        first=None if found.first is None else named(found.first),
+        neighbours=tuple(map(named, found.neighbours)),
     )
 
 

@@ -15,16 +15,31 @@ from ..analysis.bradley_terry import RIDGE, NoRanking
 from ..material import material_of, preference_of, questions_of
 from .tables import ASSISTED, JUDGES, KAPPAS, RANKING, SIDES, WINS, findings
 
-TEXTS_AT_ONCE = 500
+TIES, SIDE, WEIGHTS = ("none", "4-5"), ("yes", "no"), ("design", "none")
 
 
 class PreferencesReport(Report):
     arguments = (
-        Argument("question", "which of the study's questions; the first unless said", choices=questions_of),
+        Argument(
+            "question",
+            "which of the study's questions; the first unless said",
+            choices=questions_of,
+            without="the first",
+        ),
         Argument("ridge", "the penalty on strengths, from 0", default=f"{RIDGE:g}"),
-        Argument("tie", "none or 4-5: the two middle places are ties; the study file's unless said"),
-        Argument("side", "no: without the side bias", default="yes"),
-        Argument("weights", "design, or none: each answer counts once", default="design"),
+        Argument(
+            "tie",
+            "with 4-5 the two middle places are ties, with none they are not; the study file decides unless said",
+            choices=lambda _study: TIES,
+            without="as in the study file",
+        ),
+        Argument("side", "whether being shown first may count", default="yes", choices=lambda _study: SIDE),
+        Argument(
+            "weights",
+            "with design answers weigh by 1 / their chance of being asked, with none each counts once",
+            default="design",
+            choices=lambda _study: WEIGHTS,
+        ),
         CONDITION,
     )
     exported = {
@@ -58,12 +73,12 @@ def analysis_of(study: Study, given: Given) -> Analysis:
     if question not in options.questions:
         raise HunchError(f"question: {question!r} is none of {', '.join(options.questions)}")
     tie, side = given.one("tie") or options.tie, given.one("side")
-    if tie not in ("none", "4-5"):
+    if tie not in TIES:
         raise HunchError(f'tie: {tie!r} is neither "none" nor "4-5"')
-    if side not in ("yes", "no"):
+    if side not in SIDE:
         raise HunchError(f'side: {side!r} is neither "yes" nor "no"')
     weights = given.one("weights")
-    if weights not in ("design", "none"):
+    if weights not in WEIGHTS:
         raise HunchError(f'weights: {weights!r} is neither "design" nor "none"')
     settings = AnalysisSettings(
         weighted=weights == "design",

@@ -1,12 +1,13 @@
 """Comparisons and judges' verdicts that somebody has in files, checked row by row and joined."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from survey.services.banks.importing import Problems, read_table
+from survey.services.banks.csv_rows import row_file
+from survey.services.banks.importing import Problems
 
 from ..analysis.analysing import Material
 from ..analysis.judgements import TIE, UNREADABLE, A, B, Judgements, numbered
@@ -14,7 +15,11 @@ from ..analysis.style import lengths, style_of
 
 ITEM = ("prompt", "model_a", "model_b")
 COMPARISON_COLUMNS = ("category", "annotator", "outcome", "rating_a", "first", "probability", "reply_a", "reply_b")
-JUDGEMENT_COLUMNS = ("outcome", "rating_a", "first", "chance_a")
+JUDGEMENT_COLUMNS = ("outcome", "rating_a", "first", "chance_a", "category")
+# What our own exports have beside these.
+JUDGED_AT = "judged_at"
+PASSED_OVER = ("stage", "reply_a_key", "reply_b_key", "template", "template_version", "reply", JUDGED_AT)
+ROLE, NO_ITEMS = "role", ("control", "repeat")
 OUTCOMES = {"a": A, "b": B, "tie": TIE}
 UNREADABLE_WORD = "unreadable"
 FIRST = {"a": 1, "b": -1, "": 0}
@@ -45,12 +50,16 @@ def read_material(comparisons: Path, judgements: Path | None = None) -> Material
         FileErrors: every problem of both files with its line.
     """
     problems = Problems()
-    people = list(_rows(comparisons, problems, judges=False))
-    verdicts = [] if judgements is None else list(_rows(judgements, problems, judges=True))
+    notes: list[str] = []
+    people, _header = _rows(comparisons, problems, notes, judges=False)
+    verdicts, header = ([], ()) if judgements is None else _rows(judgements, problems, notes, judges=True)
     if not any(row.judged for row in people) and not problems:
         problems.add(str(comparisons), 1, "file", "holds no comparison: add at least one row")
-    prompts = {row.prompt for row in people}
     models = {model for row in people for model in row.models}
+    if JUDGED_AT in header:
+        # Our own export: a judge sits all items, and of some nobody was asked.
+        people += [replace(row, judged=False, category="") for row in verdicts if models >= set(row.models)]
+    prompts = {row.prompt for row in people}
     for row in verdicts if not problems else []:
         unknown = [f"the model {model!r}" for model in row.models if model not in models]
         unknown += [] if row.prompt in prompts else [f"the prompt {row.prompt[:40]!r}"]
@@ -63,15 +72,30 @@ def read_material(comparisons: Path, judgements: Path | None = None) -> Material
                 "to the comparisons, without annotator and outcome where nobody judged it",
             )
     problems.raise_if_any()
-    return _material(people, verdicts)
+    return replace(_material(people, verdicts), notes=notes)
 
 
-def _rows(path: Path, problems: Problems, *, judges: bool) -> "list[Row]":
+def _rows(path: Path, problems: Problems, notes: list[str], *, judges: bool) -> tuple[list[Row], Sequence[str]]:
+    """The rows of a file, and its header."""
     required = (*ITEM, "judge") if judges else ITEM
     optional = JUDGEMENT_COLUMNS if judges else COMPARISON_COLUMNS
+    file = row_file(path, required, problems)
+    if file.header and not {"outcome", "rating_a"} & set(file.header):
+        problems.add(str(path), 1, "header", "has neither outcome nor rating_a: add one of them")
+        return [], ()
+    notes += [file.guess] if file.guess else []
+    known = {*required, *optional, *PASSED_OVER, ROLE}
+    if further := [name for name in file.header if name not in known]:
+        notes.append(f"{path.name}: further columns are passed over: {', '.join(further)}")
+    # Of our own export: these answers stand for no items.
+    left_out = {line for line, values in file.rows if values.get(ROLE, "").strip() in NO_ITEMS}
+    if left_out:
+        notes.append(f"{path.name}: {len(left_out):,} answers to controls and repeats are left out")
     found = []
     seen: dict[tuple[str, str], str] = {}
-    for line, values in read_table(path, problems, required=required, optional=optional):
+    for line, values in file.rows:
+        if line in left_out:
+            continue
         before = len(problems)
         row = _row(line, {name: value.strip() for name, value in values.items()}, str(path), problems, judges=judges)
         if row is None or len(problems) > before:
@@ -81,7 +105,7 @@ def _rows(path: Path, problems: Problems, *, judges: bool) -> "list[Row]":
             problems.add(str(path), line, "category", f"this prompt has the category {earlier!r} above: give it one")
             continue
         found.append(row)
-    return found
+    return found, file.header
 
 
 def _row(line: int, values: Mapping[str, str], file: str, problems: Problems, *, judges: bool) -> Row | None:

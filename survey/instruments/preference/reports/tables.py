@@ -15,8 +15,9 @@ from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.line_chart import Axes, Line, line_chart
 
-from ..analysis.analysing import EVERYTHING, PEOPLE, Analysis
+from ..analysis.analysing import EVERYTHING, PEOPLE, UNWEIGHTED, Analysis, FragileRanking, JudgeTable
 from ..analysis.errors import MeasuredFigure
+from ..analysis.judgements import Judgements
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
 from . import drawing
@@ -120,6 +121,8 @@ FIGURES = {
     "side": "side bias, logits",
 }
 
+BY_CATEGORY = ("pearson", "uncentred", "spearman", "accuracy", "kappa")
+
 
 def findings(found: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> Findings:
     """Everything that is printed of an analysis. `data` has all of it under the names of the specification."""
@@ -178,10 +181,10 @@ def as_json(found: Analysis) -> dict[str, Any]:
         else {model: number(found.other_ranking.theta[place]) for place, model in enumerate(models)},
         "side": {name: found_of(ranking.side) for name, ranking in found.rankings.items()},
         "unbeaten": [] if found.ranking is None else list(found.ranking.unbeaten),
-        "fragility": {
-            "first": None if found.fragility.first is None else _fragile(found, found.fragility.first),
-            "neighbours": [_fragile(found, one) for one in found.fragility.neighbours],
-        },
+        "fragility": _fragility(found, found.fragile),
+        "fragility_of_others": [
+            {"by": one.by, "category": one.category, **_fragility(found, one)} for one in found.fragile_others
+        ],
         "elo": {model: number(found.elo.rating[place]) for place, model in enumerate(models)},
         "elo_deviation": {model: number(found.elo.deviation[place]) for place, model in enumerate(models)},
         "elo_orders": found.elo.orders,
@@ -257,7 +260,16 @@ def _judge_json(one: JudgeFigures) -> dict[str, Any]:
     }
 
 
-def _fragile(found: Analysis, one: Fragile) -> dict[str, Any]:
+def _fragility(found: Analysis, ranking: FragileRanking) -> dict[str, Any]:
+    first, neighbours = ranking.fragility.first, ranking.fragility.neighbours
+    return {
+        "first": None if first is None else _fragile(found, ranking, first),
+        "neighbours": [_fragile(found, ranking, one) for one in neighbours],
+    }
+
+
+def _fragile(found: Analysis, ranking: FragileRanking, one: Fragile) -> dict[str, Any]:
+    rows = None if one.rows is None else [_label(found, ranking.counted, ranking.by, int(row)) for row in one.rows]
     return {
         "ahead": found.models[one.ahead],
         "behind": found.models[one.behind],
@@ -265,7 +277,7 @@ def _fragile(found: Analysis, one: Fragile) -> dict[str, Any]:
         "lost": one.count,
         "share": number(one.share),
         "margin_without": number(one.margin_after),
-        "rows": None if one.rows is None else [_label(found, int(row)) for row in one.rows],
+        "rows": rows,
     }
 
 
@@ -319,15 +331,13 @@ def _lines(found: Analysis) -> Iterator[str]:
 
 
 def _notes(found: Analysis) -> Iterator[str]:
-    yield from fragile_words(found.fragility, found.models)
+    yield from fragile_words(found.fragile.fragility, found.models)
     if not found.settings.each_answer and found.other_ranking is not None:
         yield "The ranking counts the majority of each item once, ties half."
-    yield (
-        f"Strengths rest on a ridge of {found.settings.ridge:g}; intervals count how people and prompts vary, "
-        "both at once."
-        if found.settings.each_answer
-        else f"Strengths rest on a ridge of {found.settings.ridge:g}; intervals count how prompts vary."
-    )
+    ridge = found.settings.ridge
+    fit = f"Strengths rest on a ridge of {ridge:g}" if ridge else "Strengths are fitted without a ridge"
+    vary = "people and prompts vary, both at once" if found.settings.each_answer else "prompts vary"
+    yield f"{fit}; intervals count how {vary}."
     for table in found.judges:
         if not table.by_category:
             yield f"{table.judge}: too few items that people judged as well, so nothing is compared."
@@ -347,7 +357,13 @@ def _notes(found: Analysis) -> Iterator[str]:
 def _tables(found: Analysis) -> Iterator[Table]:
     models = found.models
     yield _ranking_table(found)
-    yield fragile_table([("", found.fragility)], models, label=partial(_label, found))
+    all_fragile = [found.fragile, *found.fragile_others]
+    titles = [f"{one.by}, {one.category}" if one.category else one.by for one in all_fragile]
+    yield fragile_table(
+        [(title if len(titles) > 1 else "", one.fragility) for title, one in zip(titles, all_fragile, strict=True)],
+        models,
+        labels=[partial(_label, found, one.counted, one.by) for one in all_fragile],
+    )
     sides = [
         (name, category, ranking.side.value, ranking.side.low, ranking.side.high, ranking.sides)
         for name, category, ranking in _rankings(found)
@@ -392,7 +408,7 @@ def _tables(found: Analysis) -> Iterator[Table]:
         "Judges against people",
         JUDGES,
         judged,
-        layouts=[_judge_layout(found, table.judge) for table in found.judges if table.by_category],
+        layouts=[layout for table in found.judges if table.by_category for layout in _judge_layouts(table)],
     )
     bins = [
         (table.judge, one.items, one.chance, one.share, one.low, one.high)
@@ -453,13 +469,15 @@ def _tables(found: Analysis) -> Iterator[Table]:
     )
 
 
-def _label(found: Analysis, place: int) -> str:
-    """A judgement by its prompt, its models and who gave it."""
-    counted = found.counted
-    names, person = found.material.names, int(counted.person[place])
-    who = f" by {names[person]}" if found.settings.each_answer and person < len(names) else ""
-    pair = f"{found.models[counted.a[place]]} : {found.models[counted.b[place]]}"
-    return f"{counted.prompts[counted.prompt[place]]}, {pair}{who}"
+def _label(found: Analysis, counted: Judgements, by: str, place: int) -> str:
+    """A judgement by its prompt, its models and who gave it, or of a judge by which reply it saw first."""
+    a, b = (found.models[int(models[place])] for models in (counted.a, counted.b))
+    who, first = "", int(counted.first[place])
+    if by not in (PEOPLE, UNWEIGHTED):
+        who = f", {a if first > 0 else b} first" if first else ""
+    elif found.settings.each_answer and int(counted.person[place]) < len(found.material.names):
+        who = f" by {found.material.names[int(counted.person[place])]}"
+    return f"{counted.prompts[int(counted.prompt[place])]}, {a} : {b}{who}"
 
 
 def _rankings(found: Analysis) -> Iterator[tuple[str, str, Any]]:
@@ -522,16 +540,27 @@ def _judge_rows(found: Analysis) -> Iterator[tuple[Any, ...]]:
             yield table.judge, category, "unreadable", one.unreadable, None, None, one.items
 
 
-def _judge_layout(found: Analysis, judge: str) -> Layout:
-    table = next(one for one in found.judges if one.judge == judge)
-    categories = list(table.by_category)
-    rows = [
-        [words, *(in_words(getattr(table.by_category[category], name)) for category in categories)]
-        for name, words in FIGURES.items()
-    ]
-    rows.append(["items", *(f"{table.by_category[category].items:,}" for category in categories)])
-    rows.append(["could not be read", *(f"{table.by_category[category].unreadable:,}" for category in categories)])
-    return Layout(["", *(category or "all" for category in categories)], rows, title=f"{judge} against people")
+def _judge_layouts(table: JudgeTable) -> Iterator[Layout]:
+    """Every figure of a judge over all items, and the most telling ones in each category."""
+    whole = table.by_category[EVERYTHING]
+    rows = [[words, in_words(getattr(whole, name))] for name, words in FIGURES.items()]
+    rows += [["items", f"{whole.items:,}"], ["could not be read", f"{whole.unreadable:,} of {whole.verdicts:,}"]]
+    yield Layout(["figure", "value, 95 %"], rows, title=f"{table.judge} against people")
+    if len(table.by_category) > 1:
+        yield Layout(
+            ["category", *(FIGURES[name] for name in BY_CATEGORY), "items", "could not be read"],
+            [
+                [
+                    category or "all",
+                    *(in_words(getattr(one, name), 2) for name in BY_CATEGORY),
+                    f"{one.items:,}",
+                    f"{one.unreadable:,}",
+                ]
+                for category, one in table.by_category.items()
+            ],
+            title=f"{table.judge} against people, by category",
+            note="judges.csv has the other figures of each category.",
+        )
 
 
 def _beside(found: Analysis) -> Layout:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class TokenComparisonReport(Report):
     arguments: ClassVar[Sequence[Argument]] = (
         Argument("condition", "only answers under FACTOR=LEVEL", many=True),
-        Argument("by", "person: each person alone too", choices=lambda _study: ("person",)),
+        Argument("by", "person: each person alone too", choices=lambda _study: ("person",), without="all together"),
     )
     exported: ClassVar[Mapping[str, "Sequence[Column]"]] = {"losses": LOSSES, "draws": DRAWS, "contexts": CONTEXTS}
 

@@ -8,7 +8,7 @@ which knows nothing of the items, and beside the other people's answers to the s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,6 +33,7 @@ LN2 = math.log(2)
 OTHERS = "the other people"
 PEOPLE = "people"
 ALL = "all models"
+FEWEST_OF_BIN = 10  # answers of a point of the reliability diagram, where there are as many
 PSEUDO = 1.0  # answers at the mean of all that the others' share is smoothed with
 
 
@@ -224,6 +225,17 @@ def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> ForecasterCa
     )
 
 
+def _of_enough(parts: Iterable[Ints]) -> list[Ints]:
+    """The same rows in the same order, in sets of `FEWEST_OF_BIN` answers or more, if there are so many."""
+    found: list[Ints] = []
+    for rows in parts:
+        if found and min(len(rows), len(found[-1])) < FEWEST_OF_BIN:
+            found[-1] = np.concatenate([found[-1], rows])
+        else:
+            found.append(rows)
+    return found
+
+
 def _bits(chance: Floats, happened: Floats) -> Floats:
     found: Floats = -(happened * np.log2(chance) + (1 - happened) * np.log2(1 - chance))
     return found
@@ -260,10 +272,11 @@ def _in_unit(found: Bounded) -> Bounded:
 
 
 def _bins(one: Forecasts, count: int) -> Iterator[ReliabilityBin]:
-    """At most `count` sets of answers of about equal weight, by rising chance; equal chances stay together."""
+    """At most `count` sets of answers of about equal weight, by rising chance; equal chances stay together, and what
+    is left of a few answers goes to the set before it."""
     if one.chance is None or one.happened is None:
         return
-    for rows in rows_by_rank(one.chance, one.weight, count):
+    for rows in _of_enough(rows_by_rank(one.chance, one.weight, count)):
         weight = one.weight[rows]
         person, item = one.person[rows], one.item[rows]
         happened = _of_share(one.happened[rows], weight, person, item, of_item=bool(one.about))

@@ -133,7 +133,7 @@ def learnt(found: Expectations, asked: Asked) -> Iterator[str]:
     if unknown:
         names = ", ".join(reader.name for reader in unknown[:FEWEST_NAMED])
         more = f" and {len(unknown) - FEWEST_NAMED} others" if len(unknown) > FEWEST_NAMED else ""
-        since = "" if written is None else f", which existed on {written.isoformat()}"
+        since = "" if written is None else f"; the texts existed on {written.isoformat()}"
         yield (
             f"it is not known whether the texts are older than {names}{more}: a model may have learnt them{since}. "
             "texts_from=DATE and trained=NAME=DATE say what you know"
