@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,6 +113,28 @@ class NgramReader:
             raise PredictorError(f"texts: hold no {unit}; give at least one text that is not empty.")
         model = cls(order=order, unit=unit, smoothing=smoothing, vocabulary=[*_SPECIAL, *known], cut_by=cut_by)
         model._count([model._numbers(units) for units in cut])
+        return model
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[str, int]) -> NgramReader:
+        """A model of order 1 over words, without smoothing, from how often each word occurs (1 or more times). What
+        ends a text was not counted, and has the probability 0.
+
+        Raises:
+            PredictorError: no word is counted, or something is no word or no count.
+        """
+        known = sorted(counts)
+        if not known:
+            raise PredictorError("counts: hold no word; give at least one.")
+        for word in known:
+            if not word or word.split() != [word]:
+                raise PredictorError(f"counts: {word[:40]!r} is not one word.")
+            if counts[word] < 1:
+                raise PredictorError(f"counts: {word[:40]!r} has the count {counts[word]}; give 1 or more.")
+        model = cls(order=1, unit="word", smoothing="none", vocabulary=[*_SPECIAL, *known])
+        number = np.arange(len(known), dtype=np.int64) + BEGIN + 1
+        times = np.array([counts[word] for word in known], dtype=np.int64)
+        model._levels.append(_Level(number, times, times))
         return model
 
     def _numbers(self, units: Sequence[str]) -> Ints:

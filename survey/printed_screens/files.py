@@ -27,6 +27,8 @@ CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<script\b.*?</script>", re.DOTALL), ""),
     # A script shows the slider, and is not in the file.
     (re.compile(r"(<\w+\b[^>]*\bdata-track\b[^>]*?) hidden\b"), r"\1"),
+    # An element that a script shows, and that belongs into a file.
+    (re.compile(r"(<\w+\b[^>]*?) data-printed\b([^>]*?) hidden\b"), r"\1\2"),
     (re.compile(r'<link rel="icon"[^>]*>'), ""),
     (re.compile(r'<link rel="stylesheet"[^>]*>'), f'<link rel="stylesheet" href="../{STYLE}">'),
     (re.compile(r'<input type="hidden"[^>]*>'), ""),

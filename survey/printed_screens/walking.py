@@ -126,6 +126,9 @@ class Walk:
             self._keep("consent-unanswered", (ENTRY, 2))
             route.send(shown, {"consent": "no"})
             self._keep("end-no-consent", (ENDS, 0))
+            if instruments.of_study(self.stage.study).needs_script:
+                route.send(shown, {"consent": "yes"})
+                self._keep("end-no-script", (ENDS, 0))
             self._begin(route, draw=0)
             route.arrive()
             self._keep("welcome-back", (ENTRY, 3))
@@ -139,7 +142,7 @@ class Walk:
                 self._keep(name, (ENDS, 1))
 
     def _begin(self, route: Pages, *, draw: int) -> Shown:
-        route.send(route.go_in(), {"consent": "yes"})
+        route.send(route.go_in(), {"consent": "yes", "script": "1"})  # As a browser that runs scripts does.
         sitting = self._sitting()
         sitting.public_id = uuid.uuid5(NAMESPACE, f"{self.stage.study.source_sha256} {draw}")
         sitting.save(update_fields=["public_id"])

@@ -130,6 +130,49 @@ def test_taps_count_and_a_page_in_the_background_is_marked(study: Any, browser: 
     visitor.close()
 
 
+# A device that sleeps: the clock of the day goes on, and the one of the page does not.
+SLEPT = "() => { const now = Date.now.bind(Date); Date.now = () => now() + 40000; }"
+
+
+@pytest.mark.parametrize(
+    ("what", "mark"),
+    [
+        (SLEPT, "clock"),
+        ("() => { const now = Date.now.bind(Date); Date.now = () => now() - 7200000; }", "clock"),
+        (
+            "() => document.dispatchEvent(new Event('freeze')) && window.dispatchEvent(new Event('freeze'))",
+            "background",
+        ),
+        ("() => window.dispatchEvent(new Event('blur'))", "focus"),
+    ],
+)
+def test_what_happens_to_a_device_in_the_middle_of_a_passage_is_marked(
+    study: Any, browser: Any, live_server: Any, what: str, mark: str
+) -> None:
+    visitor = Visitor(browser, live_server.url)
+    page = visitor.page
+    enter(visitor, study)
+    words = start(page)
+    page.keyboard.press("Space")
+    page.evaluate(what)
+    read_by_space(page, words - 1)
+    assert mark in WordTimes.objects.get().marks
+    visitor.close()
+
+
+def test_a_passage_that_is_loaded_again_in_the_middle_is_marked(study: Any, browser: Any, live_server: Any) -> None:
+    visitor = Visitor(browser, live_server.url)
+    page = visitor.page
+    enter(visitor, study)
+    words = start(page)
+    page.keyboard.press("Space")
+    page.reload()
+    assert start(page) == words
+    read_by_space(page, words)
+    assert "opened_again" in WordTimes.objects.get().marks
+    visitor.close()
+
+
 def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url)
     enter(visitor, study)

@@ -39,6 +39,18 @@ def test_what_can_come_next_sums_to_one(smoothing, order):
         assert sum(chances) == pytest.approx(1.0, abs=1e-12)
 
 
+def test_counts_make_a_unigram_of_words(tmp_path):
+    model = NgramReader.from_counts({"the": 6, "cat": 3, "END": 1})
+    assert model.unigram() == pytest.approx({"the": 0.6, "cat": 0.3, "END": 0.1})
+    assert np.exp(model.log_probabilities("the cat")) == pytest.approx([0.6, 0.3, 0.0])
+    assert np.isneginf(model.log_probabilities("dog")[0])
+    model.save(tmp_path)
+    assert NgramReader.load(tmp_path).unigram() == model.unigram()
+    for counts, said in (({}, "hold no word"), ({"two words": 1}, "is not one word"), ({"a": 0}, "has the count 0")):
+        with pytest.raises(PredictorError, match=said):
+            NgramReader.from_counts(counts)
+
+
 def test_the_raw_bigram_is_the_share_of_the_counts():
     model = NgramReader.train(["a b", "a c", "a b"], order=2, smoothing="none")
     assert np.exp(model.log_probabilities("a b")) == pytest.approx([1.0, 2 / 3, 1.0])

@@ -120,6 +120,13 @@ COMPOSITION = ReportEntry(
     summary="Beliefs after several evidence questions: additivity in log-odds, order effects, weights of the steps.",
     path="survey.instruments.belief_update.reports.composition_report.CompositionReport",
 )
+COMPOSITION_LIVE = ReportEntry(
+    name="composition_live",
+    title="Beliefs in steps so far",
+    summary="Answers by stage, items that have enough of them, and how beliefs move at each step.",
+    path="survey.instruments.belief_update.reports.steps_live_report.StepsLiveReport",
+    while_it_runs=True,
+)
 OF_STEPS = ("reasons",)  # The other reports are about one evidence question.
 
 
@@ -211,8 +218,8 @@ class BeliefUpdate(Instrument):
 
     def reports(self) -> Sequence[ReportEntry]:
         if self.sequences is not None:
-            return [*(one for one in REPORTS if one.name in OF_STEPS), COMPOSITION]
-        return [*REPORTS, COMPOSITION] if self._study is None else REPORTS
+            return [*(one for one in REPORTS if one.name in OF_STEPS), COMPOSITION, COMPOSITION_LIVE]
+        return [*REPORTS, COMPOSITION, COMPOSITION_LIVE] if self._study is None else REPORTS
 
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for index, condition in enumerate(self.study.config.conditions):

@@ -21,7 +21,7 @@ from survey.contracts.instruments import (
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
-from survey.exceptions import StateRefused
+from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Item, Question, Response, TokenizerRecord
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
@@ -153,14 +153,38 @@ class NextToken(ListedInstrument):
                 "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it",
             )
 
-    def _problems_of_passages(self, at: Place) -> Iterable[tuple[Place, str]]:
-        bank, options = self.study.bank, self.options
-        prepare = f"run prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}"
-        questions = filtered_questions(self.study)
+    def _cut(self, questions: Sequence[Question]) -> list[int]:
+        """Tokens of each passage. Those that were not cut yet are cut now, if that is quick.
+
+        Raises:
+            StateRefused: none was cut yet, and they are many or the tokenizer is one on disk.
+            HunchError: the tokenizer cannot be used, or a passage does not survive it.
+        """
+        quick = passages.is_quick(self.source, len(questions))
         try:
             counts = self.token_counts(questions)
         except StateRefused:
+            if not quick:
+                raise
+            counts = []
+        if quick and not all(counts or [0]):
+            passages.cut_texts(self.source, passages.texts_of(questions))
+            counts = self.token_counts(questions)
+        return counts
+
+    def _problems_of_passages(self, at: Place) -> Iterable[tuple[Place, str]]:
+        """What is quick is cut and read here, so that no command is needed before a study."""
+        bank, options = self.study.bank, self.options
+        prepare = f"run prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}"
+        questions = filtered_questions(self.study)
+        texts = passages.texts_of(questions)
+        try:
+            counts = self._cut(questions)
+        except StateRefused:
             yield at, f"no passage was cut by {self.source} yet: {prepare}"
+            return
+        except HunchError as exc:
+            yield at, exc.message.removeprefix("tokenizer: ")
             return
         if unknown := [one.external_id for one, n in zip(questions, counts, strict=True) if not n]:
             yield at, f"{len(unknown)} passages were not cut by {self.source} yet ({_some(unknown)}): {prepare}"
@@ -175,13 +199,18 @@ class NextToken(ListedInstrument):
                 ),
             )
         for index, model in enumerate(self.study.config.models):
-            known = passages.expectations_of(
-                passages.source_of(model), self.tokenizer, passages.texts_of(questions[:1])
-            )
-            if not known:
+            source = passages.source_of(model)
+            unread = passages.unread_by(source, self.tokenizer, texts)
+            if unread and passages.is_quick(model.source, len(unread)):
+                try:
+                    passages.expect(source, self.tokenizer, unread)
+                except HunchError as exc:
+                    yield ("models", index, "source"), exc.message.removeprefix("models: ")
+            elif unread:
                 yield (
                     ("models", index, "name"),
-                    f"{model.name} has not read the passages yet: {prepare} --model {model.name}={model.source}",
+                    f"{model.name} has not read {len(unread)} passages yet ({_some([one.id for one in unread])}): "
+                    f"{prepare} --model {model.name}={model.source}",
                 )
 
     def remarks(self) -> Sequence[Note]:

@@ -1,7 +1,8 @@
 """How tokens are shown and typed: the space before a word is a raised dot."""
 
-DOT = "·"
-_SPACES = ("\u00a0", "\u2009", "\u202f")
+from survey.services.banks.passages import HARD_BLANKS, RAISED_DOT
+
+DOT = RAISED_DOT
 
 
 def shown_token(token: str) -> str:
@@ -12,7 +13,7 @@ def shown_token(token: str) -> str:
 
 def typed_token(text: str) -> str:
     """What was typed, as a token: a raised dot at the beginning, and other blanks, mean a space."""
-    for one in _SPACES:
+    for one in HARD_BLANKS:
         text = text.replace(one, " ")
     rest = text.lstrip(DOT)
     return " " * (len(text) - len(rest)) + rest

@@ -18,17 +18,19 @@ from survey.contracts.instruments import (
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
-from survey.models import Assignment, Item, Question, Response
+from survey.exceptions import HunchError
+from survey.models import Assignment, Item, NgramModel, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.frequencies import NGRAM
 from survey.services.base.compiled import insert
 
-from . import export, labels, people, practice, screens
+from . import export, labels, model_words, people, practice, screens
 from .estimands import ReadingEstimates
 from .models import PassageAnswer, PassageOpening, ReadPassage, WordTimes
 from .options import ReadingOptions
 
 ROW = np.dtype([("question", "<i4")])
+MADE_BY = "write ngram:NAME; train_ngram makes one of texts or, with --counts, of a table of words"
 # What no page of a person shows; `extra` holds the question that is asked, too.
 ON_NO_SCREEN = ("answer", "reason", "flag_reason")
 MOST_OPENINGS = 20  # of a passage by one person; more say nothing more
@@ -83,6 +85,13 @@ class SelfPacedReading(ListedInstrument):
                 "How long people looked at words, and what language models' surprisal adds to predicting it.",
                 "survey.instruments.self_paced_reading.reports.study_report.ReadingReport",
             ),
+            ReportEntry(
+                "reading_live",
+                "Reading so far",
+                "Passages by stage, why some are marked, questions answered right, and the time of a word.",
+                "survey.instruments.self_paced_reading.reports.live_report.ReadingLive",
+                while_it_runs=True,
+            ),
         )
 
     # The study file
@@ -90,7 +99,8 @@ class SelfPacedReading(ListedInstrument):
     def problems(self) -> Iterable[tuple[Place, str]]:
         options: ReadingOptions = self.options
         place: Place = ("instrument", "options", "frequencies")
-        if not self.usable(filtered_questions(self.study)):
+        passages = self.usable(filtered_questions(self.study))
+        if not passages:
             yield (
                 ("bank",),
                 "no passage has a question: give the bank's file the columns question and answer (yes or no)",
@@ -98,13 +108,20 @@ class SelfPacedReading(ListedInstrument):
         if options.shortest >= options.longest:
             yield ("instrument", "options", "shortest"), f"must be below longest, which is {options.longest}"
         if options.frequencies and not options.frequencies.startswith(NGRAM):
-            yield place, "is no n-gram model: write ngram:NAME; train_ngram makes one"
+            yield place, f"is no n-gram model: {MADE_BY}"
+        elif options.frequencies and not _are_words(options.frequencies.removeprefix(NGRAM)):
+            yield place, f"there is no n-gram model of words with this name: {MADE_BY}"
         if self.study.config.models and not options.frequencies:
             yield (
                 place,
-                "is missing: what surprisal adds is stated beside how frequent words are; write ngram:NAME, a model "
-                "that train_ngram makes, or remove [[models]]",
+                "is missing: what surprisal adds is found beside how frequent words are; write ngram:NAME, a model "
+                "that train_ngram makes of texts or, with --counts, of a table of words, or remove [[models]]",
             )
+        for index, model in enumerate(self.study.config.models):
+            try:
+                model_words.read_quickly(model, passages)
+            except HunchError as exc:
+                yield ("models", index, "source"), exc.message
 
     # Items
 
@@ -220,3 +237,7 @@ class SelfPacedReading(ListedInstrument):
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.ReadingPerson:
         return people.ReadingPerson(study=self.study, seed=seed, null=null)
+
+
+def _are_words(name: str) -> bool:
+    return NgramModel.objects.filter(name=name, unit="word").exists()

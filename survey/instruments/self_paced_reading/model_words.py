@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from django.db.models import QuerySet
 
 from predictors.errors import PredictorError
 from predictors.readings import READING_VERSION, Source, Text, TextReading
@@ -15,6 +16,7 @@ from survey.services.banks.eligibility import eligible_questions
 from survey.services.banks.readings import text_hash
 from survey.study_file.language_models import LanguageModelConfig
 
+QUICK = 300  # passages that an n-gram model reads while a study is created
 Progress = Callable[[str, int, int], object]
 """Called as progress(model, passages done, passages)."""
 
@@ -46,6 +48,21 @@ def read_models(study: Study, *, progress: Progress | None = None) -> dict[str, 
     return read
 
 
+def read_quickly(model: LanguageModelConfig, questions: Sequence[Question]) -> None:
+    """Let an n-gram model read a few hundred passages, unless it has read all of them. Nothing with other models, or
+    with more passages: the command `reading --read` is for these.
+
+    Raises:
+        HunchError: there is no such model, or it cannot read.
+    """
+    source = source_of(model)
+    if source.scheme != NGRAM or len(questions) > QUICK:
+        return
+    hashes = {text_hash(one.plain) for one in questions}
+    if len(set(_newest_of(model).filter(text_sha256__in=hashes).values_list("text_sha256", flat=True))) < len(hashes):
+        readings.read(source, [Text(one.external_id, one.plain) for one in questions])
+
+
 def surprisals(study: Study, questions: Sequence[Question]) -> dict[str, dict[int, np.ndarray]]:
     """The surprisal of each word in nats (words,), by model and the passage's primary key; of the newest source of each
     model alone. Models without a reading have none.
@@ -56,12 +73,18 @@ def surprisals(study: Study, questions: Sequence[Question]) -> dict[str, dict[in
     return {model.name: _of_model(model, questions) for model in study.config.models}
 
 
+def _newest_of(model: LanguageModelConfig) -> QuerySet[Reading]:
+    """What is stored of the newest source of a model."""
+    own = Reading.objects.filter(
+        language_model__name=model.name, source=str(source_of(model)), code_version=READING_VERSION
+    )
+    return own.filter(source_sha256=own.order_by("-pk").values_list("source_sha256", flat=True).first())
+
+
 def _of_model(model: LanguageModelConfig, questions: Sequence[Question]) -> dict[int, np.ndarray]:
     source = source_of(model)
     hashes = {text_hash(one.plain) for one in questions}
-    own = Reading.objects.filter(language_model__name=model.name, source=str(source), code_version=READING_VERSION)
-    newest = own.order_by("-pk").values_list("source_sha256", flat=True).first()
-    stored = {row.text_sha256: row for row in own.filter(source_sha256=newest, text_sha256__in=hashes)}
+    stored = {row.text_sha256: row for row in _newest_of(model).filter(text_sha256__in=hashes)}
     whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
     found = {}
     for question in questions:

@@ -26,6 +26,7 @@ from .options import ComparisonOptions
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("times", "<i4"), ("log_g", "<f8")])
 GENERATOR: Place = ("instrument", "options", "generator")
+PRACTISED = 3  # comparisons by which people learn the rewards
 # What no page of a person shows.
 ON_NO_SCREEN = ("answer", "reason", "flag_reason")
 
@@ -112,6 +113,15 @@ class TokenComparison(ListedInstrument):
         if not self.study.config.models:
             found.append(
                 Note("models", "no language model is named: without one to check, the report shows no perplexity")
+            )
+        shown = sum(len(block.all_examples) for block in self.study.config.blocks if block.kind == "practice")
+        if shown < PRACTISED:
+            found.append(
+                Note(
+                    "blocks",
+                    f"people see {shown} comparisons for practice: with {PRACTISED} and their rewards they learn what "
+                    "the scoring rule pays",
+                )
             )
         if self.options.contexts_together:
             found.append(

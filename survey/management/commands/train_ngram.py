@@ -1,6 +1,7 @@
 """`manage.py train_ngram FILE --order N --name NAME`: train an n-gram model, and show the table of overfitting."""
 
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from predictors.evaluation.scoring import in_words
@@ -10,6 +11,7 @@ from survey.console.command import HunchCommand
 from survey.console.text_tables import table
 from survey.exceptions import HunchError
 from survey.services.banks import ngrams, passages, text_files
+from survey.services.banks.frequencies import read_counts
 
 HEADER = ("order", "states", "train perplexity", "test perplexity", "train / test", "impossible in test")
 
@@ -17,11 +19,14 @@ HEADER = ("order", "states", "train perplexity", "test perplexity", "train / tes
 class Command(HunchCommand):
     help = (
         "Train an n-gram model from texts and store it as ngram:NAME. Prints states and perplexity a token, the end of "
-        "each text counted, on training and test texts for every order up to N."
+        "each text counted, on training and test texts for every order up to N. With --counts from a table of how "
+        "frequent words are."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", metavar="FILE", help="plain text, or CSV with id and text")
+        parser.add_argument(
+            "path", metavar="FILE", help="plain text, or CSV with id and text; with --counts word and count"
+        )
         parser.add_argument("--name", required=True, metavar="NAME", help="letters, digits, - and _")
         parser.add_argument(
             "--order", type=int, default=3, metavar="N", help="1 to 5; it counts the predicted unit (3)"
@@ -32,6 +37,11 @@ class Command(HunchCommand):
         )
         parser.add_argument("--smoothing", choices=SMOOTHINGS, default="kneser_ney", help="none: raw counts")
         parser.add_argument("--test", metavar="FILE", help="test texts; without it a tenth is kept from the training")
+        parser.add_argument(
+            "--counts",
+            action="store_true",
+            help="FILE says how frequent words are (word and count, or word and log_frequency): a unigram of them",
+        )
         parser.add_argument("--lines", action="store_true", help="each line of a plain file is a text")
 
     def handle(
@@ -45,8 +55,17 @@ class Command(HunchCommand):
         smoothing: str,
         test: str | None,
         lines: bool,
+        counts: bool,
         **options: Any,
     ) -> None:
+        if counts:
+            if test or lines or tokenizer or unit != "word":
+                raise HunchError(
+                    "--counts: FILE is a table of words; leave out --test, --lines, --unit and --tokenizer"
+                )
+            row = ngrams.from_counts(read_counts(Path(path)), name=name)
+            self.stdout.write(f"stored ngram:{row.name}: how frequent {row.vocabulary_size - 2:,} words are")
+            return
         texts = text_files.read_texts([path], by_lines=lines)
         tests = text_files.read_texts([test], by_lines=lines) if test else []
         found = ngrams.train(

@@ -43,6 +43,28 @@ def log_frequencies(given: str, words: Sequence[str]) -> np.ndarray:
     return np.array([math.log10(shares[word]) if shares[word] else math.nan for word in wanted], dtype=np.float64)
 
 
+PRECISE = 10**12
+"""What the counts add up to that are made of log frequencies."""
+
+
+def read_counts(path: Path) -> dict[str, int]:
+    """How often words occur, for a model of them: a file with `word` and `count`, or `word` and `log_frequency`. Of log
+    frequencies the counts are shares of a large number.
+
+    Raises:
+        FileErrors: with every problem. HunchError: the file holds no word.
+    """
+    known = read_frequencies(path)
+    if not known:
+        raise HunchError(f"{path}: holds no word: give rows with word and count, or word and log_frequency")
+    highest = max(known.values())
+    total = sum(10 ** (value - highest) for value in known.values())
+    exact = {word: 10**value for word, value in known.items()}
+    if highest < 15 and all(abs(value - round(value)) <= 1e-9 * value and value >= 0.5 for value in exact.values()):
+        return {word: round(value) for word, value in exact.items()}
+    return {word: max(1, round(PRECISE * 10 ** (value - highest) / total)) for word, value in known.items()}
+
+
 def read_frequencies(path: Path) -> dict[str, float]:
     """log10 of how often words occur: a file with `word` and `log_frequency`, or `word` and `count`.
 

@@ -1,7 +1,7 @@
 """N-gram models, trained from texts and stored under a name, their files by their hashes."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,30 @@ def train(
         lines = model.overfitting(learnt, kept)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
+    seen = digest([order, unit, smoothing, learnt, *([] if cut_by is None else [cut_by.sha256])])
+    row = _store(model, name, texts=len(learnt), input_sha256=seen, by=by, via=via)
+    both = set(learnt)
+    return Trained(row, lines, learnt, kept, sum(one in both for one in kept))
+
+
+def from_counts(counts: Mapping[str, int], *, name: str, by: Any = None, via: str = "command") -> NgramModel:
+    """Store a unigram of words from their counts, under a name that is free: how frequent words are, for studies.
+
+    Raises:
+        HunchError: the name cannot be used, or the counts cannot; nothing is written.
+    """
+    if not BANK_NAME.match(name):
+        raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
+    if NgramModel.objects.filter(name=name).exists():
+        raise _taken(name)
+    try:
+        model = NgramReader.from_counts(counts)
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
+    return _store(model, name, texts=0, input_sha256=digest([1, "counts", sorted(counts.items())]), by=by, via=via)
+
+
+def _store(model: NgramReader, name: str, *, texts: int, input_sha256: str, by: Any, via: str) -> NgramModel:
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder))
         stored = files.store_folder(Path(folder))
@@ -76,20 +100,20 @@ def train(
         with transaction.atomic():
             row = NgramModel.objects.create(
                 name=name,
-                order=order,
-                unit=unit,
-                smoothing=smoothing,
+                order=model.order,
+                unit=model.unit,
+                smoothing=model.smoothing,
                 vocabulary_size=model.predicted_size,
                 states=model.states(),
-                train_texts=len(learnt),
-                input_sha256=digest([order, unit, smoothing, learnt, *([] if cut_by is None else [cut_by.sha256])]),
+                train_texts=texts,
+                input_sha256=input_sha256,
                 files=stored,
             )
-            record("train_ngram", row, by=by, via=via, order=order, unit=unit, smoothing=smoothing, texts=len(learnt))
+            of = {"order": model.order, "unit": model.unit, "smoothing": model.smoothing, "texts": texts}
+            record("train_ngram", row, by=by, via=via, **of)
     except IntegrityError as exc:
         raise _taken(name) from exc
-    both = set(learnt)
-    return Trained(row, lines, learnt, kept, sum(one in both for one in kept))
+    return row
 
 
 def _taken(name: str) -> HunchError:

@@ -47,6 +47,9 @@ PAIRS = "pairs"
 SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
 PART = 100
 ASKED_AT_ONCE = 500
+# Passages that are cut, and read by n-gram models, while a study is created. More of them, and models on disk, need the
+# command.
+AT_ONCE = 300
 LISTED = 30  # tokens that a list of those with a beginning has at most
 PROBLEMS_SHOWN = 20
 
@@ -166,8 +169,20 @@ def _store(source: str, tokenizer: TextTokenizer, *, content: bytes = b"") -> To
     return row
 
 
+# Pages show the spaces at a token's beginning as raised dots, and take hard blanks for spaces.
+RAISED_DOT = "·"
+HARD_BLANKS = ("\u00a0", "\u2009", "\u202f")
+
+
+def is_unmistakable(token: str) -> bool:
+    """Whether pages show a token otherwise than every other one: it has no raised dot where a space is shown as one,
+    and no blank that is taken for a space."""
+    return not token.lstrip(" ").startswith(RAISED_DOT) and not any(blank in token for blank in HARD_BLANKS)
+
+
 class Vocabulary:
-    """The tokens that people can type: those with a text that no other token has, without control characters."""
+    """The tokens that people can type: those with a text that no other token has, without control characters, and that
+    pages show otherwise than every other one."""
 
     def __init__(self, words: Sequence[str], *, characters: bool = False) -> None:
         self.is_of_characters = characters
@@ -178,12 +193,12 @@ class Vocabulary:
             if word in id_of:
                 twice.add(word)
             id_of.setdefault(word, place)
-        self._id_of = {word: at for word, at in id_of.items() if word not in twice and can_be_typed(word)}
+        self._id_of = {word: at for word, at in id_of.items() if word not in twice and _can_be_asked(word)}
 
     def id_of(self, text: str) -> int | None:
         """The id of the token with exactly this text; None where nobody can type one."""
         if self.is_of_characters:
-            return ord(text) if len(text) == 1 and can_be_typed(text) else None
+            return ord(text) if len(text) == 1 and _can_be_asked(text) else None
         return self._id_of.get(text)
 
     def text_of(self, token: int) -> str:
@@ -213,6 +228,10 @@ class Vocabulary:
         """Tokens with this beginning, the shortest first; none without a beginning."""
         found = (word for word in self.ordered if word.startswith(text))
         return list(itertools.islice(found, most)) if text else []
+
+
+def _can_be_asked(token: str) -> bool:
+    return can_be_typed(token) and is_unmistakable(token)
 
 
 def vocabulary_of(row: TokenizerRecord) -> Vocabulary:
@@ -356,16 +375,32 @@ def _expected(reading: TextReading, cut: np.ndarray, model: str, text: str) -> n
     return found
 
 
+def unread_by(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> list[Text]:
+    """Those of these texts for which nothing is stored of what a model expects, by the newest version of it."""
+    own = _newest_of(source, row)
+    known = set() if own is None else {one.text_sha256 for one in _of_texts(own.defer("values"), wanted)}
+    return [one for one in wanted if text_hash(one.text) not in known]
+
+
+def is_quick(source: str, count: int) -> bool:
+    """Whether so many passages are cut or read in a few seconds by what has this source."""
+    return count <= AT_ONCE and (source == CHARACTERS or source.partition(":")[0] in (PAIRS, NGRAM))
+
+
 def expectations_of(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, np.ndarray]:
     """What a model expects at each token of these texts, by the texts' hashes: (n,) of `EXPECTED`. Of several versions
     of a model only the newest counts."""
+    own = _newest_of(source, row)
+    return {} if own is None else {one.text_sha256: one.token_array for one in _of_texts(own, wanted)}
+
+
+def _newest_of(source: Source, row: TokenizerRecord) -> Any:
+    """What is stored of the newest version of a model; None where nothing is."""
     own = TokenExpectation.objects.filter(
         tokenizer=row, source=str(source), language_model__name=source.name, code_version=READING_VERSION
     )
     newest = own.order_by("-pk").values_list("source_sha256", flat=True).first()
-    if newest is None:
-        return {}
-    return {one.text_sha256: one.token_array for one in _of_texts(own.filter(source_sha256=newest), wanted)}
+    return None if newest is None else own.filter(source_sha256=newest)
 
 
 def _of_texts(rows: Any, wanted: Sequence[Text]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ import bandit
 from bandit import Components, DesignError
 from bandit.components import PAIRS, PEOPLE, QUESTIONS, REST
 from survey.contracts import instruments
-from survey.contracts.measures import SHARE
+from survey.contracts.measures import SHARE, Measure
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
@@ -56,10 +56,12 @@ EFFECTS = (
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """One measure's answers that enter the figures of all stages, arrays of shape (n,); `subjects` (n, 2) or None."""
+    """One measure's answers that enter the figures of all stages, arrays of shape (n,); `subjects` (n, 2) or None. Of a
+    ratio (`is_ratio`) the values are those of each answer, such as the share of a run's guesses that are right."""
 
     title: str
     unit: str
+    is_ratio: bool
     values: np.ndarray
     person: np.ndarray
     item: np.ndarray
@@ -124,13 +126,13 @@ def _read(study: Study, figure: str, levels: Mapping[str, str]) -> _Answers:
     """
     Raises:
         StateRefused: no answer counts yet, or there is nothing to estimate.
-        HunchError: an unknown figure, or a ratio of two sums.
+        HunchError: an unknown figure.
     """
     instrument = instruments.of_study(study)
     estimates = instruments.estimates_of(instrument)
     weights = answer_weights(study, levels)
     values, people, items, weight, subjects = [], [], [], [], []
-    title = unit = ""
+    title, unit, is_ratio = "", "", False
     for stage in study.main_stages().exclude(state=Stage.State.DRAFT).order_by("index"):
         stage.study = study
         rows = read_stage(stage, instrument, levels)
@@ -138,14 +140,13 @@ def _read(study: Study, figure: str, levels: Mapping[str, str]) -> _Answers:
         if not answers:
             continue
         measures = estimates.estimands(answers, thresholds=tuple(estimates.default_thresholds())).measures
-        known = [one.name for one in measures if one.per is None]
-        if not known or (figure and figure not in known):
-            there_are = ", ".join(known) or "none but ratios, whose variance has no such parts"
-            raise HunchError(f"figure: {figure or 'the first one'} is not one of {there_are}", code="invalid")
-        measure = next(one for one in measures if one.name == (figure or known[0]))
-        title, unit = measure.title, measure.unit
-        kept = np.ones(len(answers), dtype=bool) if measure.where is None else measure.where
-        values.append(np.asarray(measure.values, dtype=np.float64)[kept])
+        if figure and figure not in [one.name for one in measures]:
+            there_are = ", ".join(one.name for one in measures)
+            raise HunchError(f"figure: {figure} is not one of {there_are}", code="invalid")
+        measure = next(one for one in measures if not figure or one.name == figure)
+        title, unit, is_ratio = measure.title, measure.unit, measure.per is not None
+        kept, own = _single_values(measure, len(answers))
+        values.append(own[kept])
         people.append(np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)[kept])
         items.append(np.array([one.slot.item_id for one in answers], dtype=np.int64)[kept])
         weight.append(np.array([weights[one.pk] for one in answers])[kept])
@@ -158,12 +159,27 @@ def _read(study: Study, figure: str, levels: Mapping[str, str]) -> _Answers:
     return _Answers(
         title=title,
         unit=unit,
+        is_ratio=is_ratio,
         values=np.concatenate(values),
         person=np.concatenate(people),
         item=np.concatenate(items),
         weight=np.concatenate(weight),
         subjects=np.concatenate(known_subjects) if len(known_subjects) == len(subjects) else None,
     )
+
+
+def _single_values(measure: Measure, answers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of n answers have a value of the measure, and the values (n,)."""
+    kept = np.ones(answers, dtype=bool) if measure.where is None else np.asarray(measure.where, dtype=bool)
+    own = np.asarray(measure.values, dtype=np.float64)
+    if measure.per is None:
+        return kept, own
+    per = np.asarray(measure.per, dtype=np.float64)
+    return kept & (per != 0), np.divide(own, per, out=np.zeros(answers), where=per != 0)
+
+
+def _is_share(unit: str) -> bool:
+    return unit == SHARE or unit.startswith("share of ")
 
 
 def _percentiles(found: Components) -> list[tuple[int, float]]:
@@ -182,7 +198,7 @@ def _interval(ends: tuple[float, float]) -> str:
 
 
 def _size(value: float, unit: str) -> str:
-    return f"{100 * value:.1f} points" if unit == SHARE else f"{value:.2f} {unit}"
+    return f"{100 * value:.1f} points" if _is_share(unit) else f"{value:.2f} {unit}"
 
 
 def _lines(rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
@@ -252,7 +268,7 @@ def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
 
 def draw_effects(effects: list[tuple[int, float]], deviation: float, unit: str, path: Path) -> None:
     """The shares of people below each effect, and those of a normal distribution; one SVG file."""
-    factor = 100.0 if unit == SHARE else 1.0
+    factor = 100.0 if _is_share(unit) else 1.0
     points = [(factor * effect, float(place)) for place, effect in effects]
     lines = [Line("people, shrunken", points)]
     reach = max(abs(x) for x, _y in points)
@@ -262,7 +278,7 @@ def draw_effects(effects: list[tuple[int, float]], deviation: float, unit: str, 
         normal = [(x, 50 * (1 + math.erf(x / (factor * deviation * math.sqrt(2))))) for x in places]
         lines.append(Line("normal, not shrunken", normal, marked=False))
     ticks = [(float(x), f"{x:.3g}") for x in np.linspace(-reach, reach, 5)]
-    what = "points" if unit == SHARE else unit
+    what = "points" if _is_share(unit) else unit
     axes = Axes(x=f"effect of a person, in {what}", y="people below, in %", ticks=ticks, from_zero=True)
     path.write_text(line_chart(name="people-effects", title="How people differ", axes=axes, lines=lines), "utf-8")
 
@@ -285,6 +301,11 @@ def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str,
     )
     if sum(one.share for one in found.shares) > 1 + 1e-9:
         yield "A share that is estimated below 0 is shown as 0, so that the shares add up to more than 100 %."
+    if rows.is_ratio:
+        yield (
+            "The figure is a ratio of two sums. Here each answer has a ratio of its own, and counts the same whether "
+            "it is long or short; what one answer's own parts differ by is in the rest."
+        )
     if rows.unit == SHARE:
         yield "The answers are 0 or 1: most of their variance is chance, so that 10 % between people is much."
     if others := [one.factor for one in shown_conditions(study) if one.per == "sitting" and one.factor not in levels]:

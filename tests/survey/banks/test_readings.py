@@ -12,6 +12,7 @@ from predictors.readings import Text, parse_source
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
 from survey.services.banks import ngrams, readings, text_files
+from survey.services.banks.frequencies import log_frequencies
 from survey.services.results import perplexities
 from survey.services.stages.needed_files import needed_files
 from tests import cast
@@ -147,6 +148,38 @@ def test_the_textbooks_table_is_printed(tmp_path, capsys):
     call_command("train_ngram", path, name="five", order=5, unit="character", smoothing="none")
     said = capsys.readouterr().out
     assert "∞" in said and "overfitted" in said and "stored ngram:five: order 5, characters" in said
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares"),
+    [
+        ("word,count\nthe,60\nCat,40\n", {"the": 0.6, "cat": 0.4}),
+        ("word,log_frequency\nthe,-0.5\ncat,-1.5\n", {"the": 10 / 11, "cat": 1 / 11}),
+        ("word,log_frequency\nthe,2\ncat,1\n", {"the": 10 / 11, "cat": 1 / 11}),
+    ],
+)
+def test_a_table_of_words_says_how_frequent_they_are(tmp_path, capsys, rows, shares):
+    call_command("train_ngram", written(tmp_path / "f.csv", rows), name="counted", counts=True)
+    assert "stored ngram:counted: how frequent 2 words are" in capsys.readouterr().out
+    row = NgramModel.objects.get()
+    assert (row.order, row.unit, row.smoothing, row.vocabulary_size) == (1, "word", "none", 4)
+    found = log_frequencies("ngram:counted", ["The", "cat,", "dog"])
+    assert 10 ** found[:2] == pytest.approx([shares["the"], shares["cat"]], rel=1e-9) and np.isnan(found[2])
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ("word,count\n", {}, "holds no word"),
+        ("word,count\nthe,0\n", {}, "is no number, or a count of 0"),
+        ("word,count\ntwo words,3\n", {}, "is not one word"),
+        ("word,count\nthe,1\n", {"unit": "character"}, "leave out --test, --lines, --unit"),
+    ],
+)
+def test_a_table_that_says_nothing_of_words_is_refused(tmp_path, capsys, rows, options, said):
+    with pytest.raises(SystemExit):
+        call_command("train_ngram", written(tmp_path / "f.csv", rows), name="counted", counts=True, **options)
+    assert said in capsys.readouterr().err and not NgramModel.objects.exists()
 
 
 def test_test_texts_that_were_learnt_are_counted(tmp_path, capsys):

@@ -102,6 +102,20 @@ def test_the_slope_of_bayesian_people_falls_below_1_only_where_beliefs_reach_the
     assert bayes_slope(averaging, rng=np.random.default_rng(1)) == pytest.approx(1, abs=0.03)
 
 
+def test_points_that_add_up_to_more_than_the_scale_has_are_told_from_bayes() -> None:
+    """Who adds points ends at 100 where the sum is larger, and looks like a Bayesian there."""
+    told, scales = [], []
+    for seed in range(12):
+        answers = study(StepPlan(kind="additive"), rng=np.random.default_rng(seed))
+        logits, points = compose(answers), compose(answers, in_points=True)
+        assert logits is not None and points is not None
+        scales.append(scale_of_adding(answers, rng=np.random.default_rng(seed)))
+        told.append(best_of(fits(logits, points), scales[-1]))
+    assert told == ["additive"] * 12
+    assert abs(float(np.mean([one.value for one in scales if one.value is not None]))) < 0.15
+    assert sum(one.holds(0) for one in scales) >= 10
+
+
 def test_three_steps_have_three_weights_and_too_few_people_have_none() -> None:
     answers = study(StepPlan(kind="recency", steps=3, people=240), rng=np.random.default_rng(3))
     found = compose(answers)
@@ -456,7 +470,23 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     assert sent.status_code == 200
     assert {"slope_of_bayes", "slope_as_bayes", "figures", "ways"} <= {*sent.json()["data"]}
     assert researcher().get(f"/api/v1/studies/{made.slug}/reports/arms/").status_code in (404, 409)
-    assert {entry.name for entry in instruments.of_study(made).reports()} == {"composition", "reasons"}
+    names_of = {entry.name for entry in instruments.of_study(made).reports()}
+    assert names_of == {"composition", "composition_live", "reasons"}
+    # Its tables are in the export, with every digit.
+    exported = file_named(made, "composition_ways.csv")
+    assert exported is not None
+    assert [row[0] for row in exported.rows if row[-1] == 1] == [composing.TITLES[found.data["best"]]]
+    assert file_named(made, "composition.csv") is not None
+    # While answers come in: the same answers, and how many items the report can use.
+    live = reports.make(made, "composition_live", {})
+    assert (live.data["answers"], live.data["people"]) == (72, 12)
+    assert live.data["items_ready"] == 6 - found.data["items_left_out"]
+    assert live.data["share_of_100"] == pytest.approx(found.data["share_of_100"])
+    (steps,) = [table for table in live.tables if table.name == "steps_so_far"]
+    assert sum(row[2] for row in steps.rows) == 144 and {row[0] for row in steps.rows} == {1, 2}
+    moved = sum(row[2] * row[3] for row in steps.rows)
+    assert moved == pytest.approx(sum(line["change"] for line in lines))
+    assert researcher().get(f"/api/v1/studies/{made.slug}/reports/composition_live/").status_code == 200
     assert estimate(made)
 
 
@@ -488,8 +518,9 @@ def test_the_report_says_why_it_cannot_be_made() -> None:
     single = cast.small_study("single")
     assert "composition" not in {entry.name for entry in instruments.of_study(single).reports()}
     made = cast.open_study(instrument=TWO, roles=NO_ROLES)
-    with pytest.raises(StateRefused, match="no answer"):
-        reports.make(made, "composition", {})
+    for name in ("composition", "composition_live"):
+        with pytest.raises(StateRefused, match="no answer"):
+            reports.make(made, name, {})
     for _person in range(2):
         cast.walk(cast.begin(made))
     with pytest.raises(StateRefused, match="fewer than 5 items"):

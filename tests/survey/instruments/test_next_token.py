@@ -18,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from predictors.readings import Text
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
+from survey.instruments.next_token.analysis.guesses import most_bits
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.next_token.wording import shown_token, typed_token
@@ -255,6 +256,17 @@ def test_dots_stand_for_the_spaces_before_a_token() -> None:
     assert [typed_token(one) for one in ("·the", " the", "a·b", "\u2009x")] == [" the", " the", "a·b", " x"]
 
 
+def test_tokens_that_pages_would_show_like_others_are_not_asked_for() -> None:
+    """A raised dot stands for a space, and a hard blank is taken for one: what a list shows is what it gives."""
+    words = passages.Vocabulary([" ", "  ", "·", " ·", "·a", " a", "a\u00a0b", "\u202f", "b·c", "é"])
+    assert [words.id_of(text) for text in ("·", " ·", "·a", "a\u00a0b", "\u202f")] == [None] * 5
+    assert set(words.ordered) == {" ", "  ", " a", "b·c", "é"}
+    assert all(typed_token(shown_token(one)) == one for one in words.ordered)
+    assert len({shown_token(one) for one in words.ordered}) == len(words.ordered)
+    letters = passages.Vocabulary([], characters=True)
+    assert [letters.id_of(text) for text in ("·", "\u00a0", " ")] == [None, None, 32]
+
+
 def test_tokens_that_nobody_can_type_are_given(tales: None) -> None:
     study = cast.study(**STUDY)
     stage = plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=1))
@@ -271,7 +283,8 @@ def test_tokens_that_nobody_can_type_are_given(tales: None) -> None:
     ("options", "message"),
     [
         ({"run": 60}, "passages have fewer than 68 tokens"),
-        ({"tokenizer": "pairs:none"}, "no passage was cut by pairs:none yet: run prepare_passages"),
+        ({"tokenizer": "pairs:none"}, "there is no pairs:none; there are: pairs:tales; train_tokenizer makes one"),
+        ({"tokenizer": "local:/nowhere"}, "no passage was cut by local:/nowhere yet: run prepare_passages"),
         ({"tokenizer": ""}, "name what cuts the passages"),
         ({"unit": "character"}, "cuts passages into characters: remove it"),
         ({"priority": "gap"}, "no stage draws by it"),
@@ -284,8 +297,34 @@ def test_a_study_that_cannot_run_is_refused(tales: None, options: dict[str, Any]
 
 
 def test_a_model_that_has_not_read_is_named(tales: None) -> None:
-    with pytest.raises(FileErrors, match=r"other has not read the passages yet: .* --model other="):
-        cast.study(**{**STUDY, "models": [{"name": "other", "source": "ngram:tales"}]})
+    with pytest.raises(FileErrors, match=r"other has not read 4 passages yet \(t0, t1, t2, t3\): .* --model other="):
+        cast.study(**{**STUDY, "models": [{"name": "other", "source": "local:/nowhere"}]})
+    with pytest.raises(FileErrors, match=r"no n-gram model is called 'none'"):
+        cast.study(**{**STUDY, "models": [{"name": "other", "source": "ngram:none"}]})
+
+
+def test_a_few_passages_are_cut_and_read_while_the_study_is_created(tales: None, tmp_path: Path) -> None:
+    """No command stands between the bank and the study, as in the admin."""
+    path = tmp_path / "more.csv"
+    rows = [f'm{number},more,"{text} The end."' for number, text in enumerate(TEXTS)]
+    path.write_text("\n".join(["id,source,text", *rows]) + "\n", encoding="utf-8")
+    call_command("import_questions", str(path), bank="more", format="passages", verbosity=0)
+    study = cast.study(**{**STUDY, "bank": "more"})
+    row = passages.registered("pairs:tales")
+    texts = passages.texts_of(list(study.bank.questions.all()))
+    assert len(passages.tokens_of(row, texts)) == len(texts) == 4
+    assert passages.unread_by(passages.source_of(study.config.models[0]), row, texts) == []
+    options = {"unit": "character", "run": 5}
+    letters = {
+        "slug": "letters",
+        "bank": "more",
+        "models": [],
+        "instrument": {"kind": "next_token", "options": options},
+        "sitting": {"items": 1},
+        "stages": [{"sittings": 4}],
+    }
+    cast.study(**{**STUDY, **letters})
+    assert len(passages.tokens_of(passages.registered("characters"), texts)) == 4
 
 
 def test_characters_are_guessed_one_by_one(tales: None) -> None:
@@ -304,6 +343,10 @@ def test_characters_are_guessed_one_by_one(tales: None) -> None:
     assert [guess.right for guess in TokenGuess.objects.order_by("place")] == [True] * 4 + [False]
     found = reports.make(study, "next_token")
     assert any("at most" in line and "bits a character" in line for line in found.lines)
+    most = found.data["bits_a_character"]["people_at_most"]["value"]
+    kinds = found.data["bits_a_character"]["characters"]
+    assert most == pytest.approx(most_bits(0.8, kinds), abs=1e-6)
+    assert found.data["bits_a_character"]["perplexity_at_most"] == pytest.approx(2**most, abs=1e-4)
 
 
 def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:

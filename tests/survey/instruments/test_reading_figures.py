@@ -62,12 +62,12 @@ def de_varda(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
 def test_the_command_gives_the_public_delta_log_likelihoods(de_varda: tuple[Path, Path], tmp_path: Path) -> None:
     times, readings = de_varda
     call_command("reading", times=times, readings=readings, previous=1, out=tmp_path / "out")
-    found = {row["model"]: row for row in rows_of(tmp_path / "out" / "models.csv")}
+    found = {row["model"]: row for row in rows_of(tmp_path / "out" / "reading_models.csv")}
     for name, expected in (("GPT-2", 9.9), ("4-gram", 21.0), ("people", 6.6)):
         assert float(found[name]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.0501)
         assert found[name]["words"] == "1226"
-    assert all(not row["low"] for row in rows_of(tmp_path / "out" / "slopes.csv"))  # Nobody is named.
-    for name in ("reading.json", "left_out.csv", "words.csv", "slopes.svg", "tenths.svg"):
+    assert all(not row["low"] for row in rows_of(tmp_path / "out" / "reading_slopes.csv"))  # Nobody is named.
+    for name in ("reading.json", "reading_left_out.csv", "reading_words.csv", "slopes.svg", "tenths.svg"):
         assert (tmp_path / "out" / name).stat().st_size
 
 

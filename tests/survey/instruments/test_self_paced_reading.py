@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors, FileErrors, OutOfOrder
+from survey.exceptions import FieldErrors, FileErrors, OutOfOrder, StateRefused
 from survey.instruments.self_paced_reading.export import WORD_COLUMNS
 from survey.instruments.self_paced_reading.forms import times_form
 from survey.instruments.self_paced_reading.model_words import read_models
@@ -372,7 +372,7 @@ def test_a_study_goes_through_its_stage_and_its_report(passages: None, tiny_mode
     jobs.run_inline(lifecycle.close_stage(stage))
     stage = Stage.objects.select_related("study__bank").get(pk=stage.pk)
     assert SnapshotAnswer.objects.filter(stage=stage).count() == 18 and not verify_stage(stage).differences
-    assert read_models(study) == {"bigram": 6} and read_models(study) == {"bigram": 0}
+    assert read_models(study) == {"bigram": 0}  # An n-gram model has read them while the study was created.
 
     words = sum(len(row.times) for row in WordTimes.objects.all())
     files.write_export(study, tmp_path)
@@ -394,12 +394,78 @@ def test_a_study_goes_through_its_stage_and_its_report(passages: None, tiny_mode
     assert sent.status_code == 200 and sent.json()["data"]["times"] == words, sent.content
     assert researcher.get("/api/v1/studies/reading/reports/reading/", {"model": "lme"}).status_code == 400
     call_command("reading", "reading", model=["gamm"], out=tmp_path / "out")
-    assert {"models.csv", "slopes.csv", "slopes.svg", "reading.json", "reading_gamm.R", "reading_gamm.csv"} <= {
-        path.name for path in (tmp_path / "out").iterdir()
-    }
+    assert {
+        "reading_models.csv",
+        "reading_slopes.csv",
+        "slopes.svg",
+        "reading.json",
+        "reading_gamm.R",
+        "reading_gamm.csv",
+    } <= {path.name for path in (tmp_path / "out").iterdir()}
+    # Its tables are in the export; the mean time of a word is that of the report.
+    with (tmp_path / "reading_models.csv").open(newline="", encoding="utf-8") as file:
+        (line,) = csv.DictReader(file)
+    assert float(line["delta_log_likelihood"]) == pytest.approx(found.data["models"]["bigram"]["delta_log_likelihood"])
+    with (tmp_path / "reading_left_out.csv").open(newline="", encoding="utf-8") as file:
+        assert sum(int(row["times"]) for row in csv.DictReader(file)) == words - found.data["counted"]
+    live = reports.make(study, "reading_live", {}).data
+    marked = sum(bool(row.marks) for row in WordTimes.objects.all())
+    hits = PassageAnswer.objects.filter(right=True).count()
+    assert [live[name] for name in ("passages", "people", "marked", "questions", "right")] == [18, 6, marked, 18, hits]
+    assert researcher.get("/api/v1/studies/reading/reports/reading_live/").json()["data"]["passages"] == 18
     right = next(figure for figure in estimate(study).figures if figure.name == "right")
     share = PassageAnswer.objects.filter(right=True).count() / 18
     assert right.combined is not None and right.combined.value == pytest.approx(share, abs=1e-9)
+
+
+def test_the_live_report_counts_marks_and_the_pace_of_unmarked_passages(passages: None) -> None:
+    study, sitting, step = at_passage()
+    with pytest.raises(StateRefused, match="no passage counts yet"):
+        reports.make(study, "reading_live", {})
+    # The first passage is whole, the second was left for a while, and nothing says that the third was begun.
+    for number, marks in enumerate(("", "background focus", "")):
+        step = current_step(sitting)
+        if number == 1:
+            assert record_opening(sitting_key=sitting.pk, step=str(step.number), nonce=NONCE)
+            PassageOpening.objects.update(opened_at=timezone.now() - timedelta(seconds=10))
+        advance(sitting=sitting, step=step.number, data=given(step, marks=marks))
+        sitting.refresh_from_db()
+        advance(sitting=sitting, step=sitting.step, data={"answer": "yes"})
+        sitting.refresh_from_db()
+    live = reports.make(study, "reading_live", {})
+    assert live.data["passages"] == 3 and live.data["people"] == 1 and live.data["marked"] == 2
+    assert live.data["marks"] == {"background": 1, "focus": 1, "not_opened": 1}
+    (row,) = live.tables[0].rows
+    only = WordTimes.objects.get(marks=[])
+    assert row[:4] == (1, 3, 1, pytest.approx(2 / 3)) and row[5] == pytest.approx(sum(only.times) / len(only.times))
+    assert {mark for mark, _says, _passages in live.tables[1].rows} == {"background", "focus", "not_opened"}
+
+
+def test_models_read_while_the_study_is_created_and_unknown_ones_are_refused(passages: None, tmp_path: Path) -> None:
+    table = tmp_path / "frequencies.csv"
+    words = sorted({word for text, *_more in PASSAGES for word in text.lower().split()})
+    table.write_text("word,count\n" + "".join(f"{word},3\n" for word in words), encoding="utf-8")
+    options = {"kind": "self_paced_reading", "options": {"frequencies": "ngram:counted"}}
+    of = {"instrument": options, "models": [{"name": "m", "source": "ngram:no"}]}
+    with pytest.raises(FileErrors) as refused:
+        cast.study(**{**READING, **of})
+    assert "there is no n-gram model of words with this name" in str(refused.value)
+    assert "no n-gram model is called 'no'" in str(refused.value)
+    call_command("train_ngram", str(table), name="counted", counts=True)
+    study = cast.study(**{**READING, **of, "models": [{"name": "m", "source": "ngram:counted"}]})
+    assert read_models(study) == {"m": 0}
+
+
+def test_printed_screens_show_the_text_that_a_script_uncovers(passages: None, tmp_path: Path) -> None:
+    cast.study(**{**READING, "models": [], "instrument": {"kind": "self_paced_reading"}, "sitting": {"items": 1}})
+    call_command("screens", "reading", out=tmp_path)
+    (told,) = (tmp_path / "en").glob("*end-no-script.html")
+    assert "This study needs JavaScript" in told.read_text()
+    pages = [path for path in (tmp_path / "en").glob("*item-passage*.html") if "unanswered" not in path.name]
+    page = next(path for path in pages if "question" not in path.name).read_text()
+    window = page[page.index("data-window") :]
+    assert " hidden" not in window[: window.index("</div>")] and "<span>" in window
+    assert "data-start" in page and 'id="id_times" hidden' not in page
 
 
 def test_what_the_careless_and_the_blind_see(passages: None) -> None:

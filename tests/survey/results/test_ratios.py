@@ -9,8 +9,9 @@ from django.core.management import call_command
 
 import bandit
 from survey.contracts import instruments
+from survey.exceptions import HunchError
 from survey.models import Assignment, ConditionLevel, Study
-from survey.services.results import comparing, estimating
+from survey.services.results import comparing, estimating, people_report, reports
 from survey.services.results.stage_rows import StageRows
 from tests import cast
 from tests.survey import readings
@@ -132,6 +133,18 @@ def test_a_ratio_that_leads_is_left_out_of_what_needs_one_number_an_answer_in_wo
     call_command("estimate", study.slug)
     assert "right tries" in capsys.readouterr().out
     call_command("compare_policies", study.slug)
+
+
+def test_people_differ_in_the_ratios_of_their_answers() -> None:
+    study = run(**TWO, options={"ratio": True})
+    found = reports.make(study, "people", {"figure": ["accuracy"], "resamples": ["20"]})
+    assert found.data["figure"] == "right tries" and any("ratio of two sums" in note for note in found.notes)
+    rows = people_report._read(study, "accuracy", {})
+    answers = [one for stage in (1, 2) for one in answers_of(study, stage)]
+    own = arrays_of(answers)
+    assert sorted(rows.values) == pytest.approx(sorted(own["right"][own["tries"] > 0] / own["tries"][own["tries"] > 0]))
+    with pytest.raises(HunchError, match="figure: nothing is not one of accuracy"):
+        reports.make(study, "people", {"figure": ["nothing"]})
 
 
 def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:

@@ -433,7 +433,7 @@ def scale_of_adding(
 
     The two ways foresee different beliefs. What was stated less what adding points foresees is set against the
     difference of the two; single changes and sequences come from different halves of the people, both ways, and the
-    figure rests on several splits. Its interval takes the items as clusters.
+    figure rests on several splits. Its interval takes the items as clusters, and leaves out one after the other.
     """
     logits = log_odds(answers.belief, clip=clip)
     share = answers.belief / 100
@@ -457,7 +457,8 @@ def scale_of_adding(
                 ]
                 total = [one.sum(axis=1)[item] for one in alone]
                 count = np.bincount(item, minlength=items)
-                by_points = share[half, 0] + total[1]
+                # Nobody states more than 100, or less than 0.
+                by_points = np.clip(share[half, 0] + total[1], 0.0, 1.0)
                 by_logits = 1 / (1 + np.exp(-(logits[half, 0] + total[0])))
                 differs.append(np.bincount(item, weights=by_logits - by_points, minlength=items) / count)
                 stays.append(np.bincount(item, weights=share[half, -1] - by_points, minlength=items) / count)
@@ -469,5 +470,13 @@ def scale_of_adding(
     if found < FEWEST_ITEMS or below.sum() <= 0:
         return StepFigure(None)
     value = float(above.sum() / below.sum())
-    variance = found / (found - 1) * float(((above - value * below) ** 2).sum()) / float(below.sum()) ** 2
+    # Without one item after the other: a few items with long changes decide the ratio, and sums of residuals would miss
+    # what each of them does to its denominator.
+    own = below != 0
+    left = below.sum() - below[own]
+    if (left <= 0).any():  # One item alone makes the ratio: no interval, and hardly a hint at which way fits.
+        error = np.sqrt(found / (found - 1) * float(((above - value * below) ** 2).sum())) / float(below.sum())
+        return StepFigure(value, error=float(error))
+    without = (above.sum() - above[own]) / left
+    variance = (found - 1) / found * float(((without - without.mean()) ** 2).sum())
     return _figure(value, variance, student_t_quantile(0.975, found - 1))

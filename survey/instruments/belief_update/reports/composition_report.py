@@ -53,6 +53,7 @@ class CompositionReport(Report):
     """Slope and weights in log-odds, order effects, ways to put evidence together beside each other."""
 
     arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
+    exported: ClassVar[Mapping[str, Sequence[Column]]] = {"composition": FIGURES, "composition_ways": WAY_COLUMNS}
 
     def obstacle(self, study: Study) -> str:
         if instruments.of_study(study).options.evidence_questions == 1:
@@ -188,7 +189,7 @@ def _ways(found: ComposedStudy) -> Table:
             "The smallest distance, with the penalty for a parameter, fits best; between Bayes and adding points the "
             "scale on which changes add decides as well. Another way than these five may be the true one."
         ),
-        layouts=[Layout(["way", "what it says", "distance", "parameter", "explained", ""], shown)],
+        layouts=[Layout(["way", "what it says", "distance", "parameter", "explained", "best"], shown)],
     )
 
 

@@ -47,7 +47,7 @@ BY_PERSON = (
 ENSEMBLE = (
     Column("who", "text", "The most frequent guess, the mean person, their difference, or a model."),
     Column("positions", "number", "Positions that five or more people guessed.", whole=True),
-    Column("share", "0 to 1", "RightShare of these positions at which it is the true token."),
+    Column("share", "0 to 1", "Of these positions, those at which it is the true token."),
     Column("low", "number", "Lower end of its 95 % interval, by passage and person."),
     Column("high", "number", "Upper end."),
 )
@@ -68,8 +68,9 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
     if table.given:
         said.append(f"{table.given:,} tokens that nobody can type were shown and not asked for")
     more = list(notes)
-    if characters:
-        said += _bits(table, own)
+    bits = _bits(table, own) if characters else {}
+    if bits:
+        said += _bits_in_words(bits)
     if any(np.isinf(model.surprisal).any() for model in table.models):
         more.append("an infinite perplexity: the model gave some true token no chance at all")
     if together is None:
@@ -118,20 +119,47 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
         "share": _as_json(own.figure),
         "figures": _records(FIGURES, first),
         "parts": _records(PARTS, parts),
+        "persons": _records(BY_PERSON, people),
         "ensemble": _records(ENSEMBLE, crowd),
+        **({"bits_a_character": bits} if bits else {}),
     }
     return Findings(title, said, tables, pictures, notes=more, data=data)
 
 
-def _bits(table: GuessTable, own: analysis.RightShare) -> list[str]:
-    """Bits a character: of each model, and what people's can be at most."""
+def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:
+    """Bits a character: the most that people's can be, with its interval, and each model's."""
     kinds = len(set(table.truth) | set(table.guess))
-    most = analysis.most_bits(own.figure.value, kinds)
-    said = [f"people's uncertainty is at most {most:.2f} bits a character (Fano's bound with {kinds} characters)"]
+    most = [
+        None if share is None else round(analysis.most_bits(share, kinds), 6)
+        # The more often people are right, the less uncertain they can be.
+        for share in (own.figure.value, own.figure.high, own.figure.low)
+    ]
+    models = {}
     for model in table.models:
-        nats = analysis.mean(model.surprisal, table, scale="number").value
-        if math.isfinite(nats):
-            said.append(f"{model.name}: {nats / math.log(2):.2f} bits a character")
+        never = bool(np.isposinf(model.surprisal).any())  # It gave some true character no chance.
+        nats = analysis.mean(model.surprisal, table, scale="number")
+        ends = (None, None, None) if never else (nats.value, nats.low, nats.high)
+        value, low, high = (_rounded(None if one is None else one / math.log(2)) for one in ends)
+        models[model.name] = {"value": value, "low": low, "high": high}
+    return {
+        "characters": kinds,
+        "people_at_most": dict(zip(("value", "low", "high"), most, strict=True)),
+        "perplexity_at_most": None if most[0] is None else round(2 ** most[0], 6),
+        "models": models,
+    }
+
+
+def _bits_in_words(bits: dict[str, Any]) -> list[str]:
+    most = bits["people_at_most"]
+    within = "" if most["low"] is None or most["high"] is None else f", {most['low']:.2f} to {most['high']:.2f}"
+    said = [
+        f"people's uncertainty is at most {most['value']:.2f} bits a character (Fano's bound with "
+        f"{bits['characters']} characters{within}), a perplexity of {bits['perplexity_at_most']:.1f} at most"
+    ]
+    for name, one in bits["models"].items():
+        if one["value"] is not None:
+            ends = "" if one["low"] is None or one["high"] is None else f" ({one['low']:.2f} to {one['high']:.2f})"
+            said.append(f"{name}: {one['value']:.2f} bits a character{ends}")
     return said
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.instruments.self_paced_reading.analysis import figures
+from survey.instruments.self_paced_reading.analysis.cleaning import LeftOut
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
 from survey.services.results.expectations.errors import Bounded
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
@@ -22,6 +23,7 @@ LINEAR, GAMM = "linear", "gamm"
 FITS = (LINEAR, GAMM)
 SHOWN = 40  # lines for people; the file has all
 TENTHS = 10
+SINGLE = {"people": "person", "passages read": "passage read"}
 
 CLEANING = (
     Column("rule", "text", "What is left out, in this order; a time is counted by the first rule alone."),
@@ -130,18 +132,19 @@ def _share(value: Bounded) -> str:
 
 def _cleaning_table(material: ReadingMaterial) -> Table:
     rows = [[one.rule, one.times, one.whole, one.of_what] for one in material.cleaning.left_out]
-    shown = [
-        [one.rule, f"{one.times:,}", f"{one.whole:,} {one.of_what}" if one.of_what else "-"]
-        for one in material.cleaning.left_out
-    ]
+    shown = [[one.rule, f"{one.times:,}", _whole(one) if one.of_what else "-"] for one in material.cleaning.left_out]
     return Table(
-        "left_out",
+        "reading_left_out",
         "What is left out",
         CLEANING,
         rows,
         layouts=[Layout(["rule", "times", "whole"], shown)],
         note="The rules apply in this order, and a time is counted once.",
     )
+
+
+def _whole(one: LeftOut) -> str:
+    return f"1 {SINGLE[one.of_what]}" if one.whole == 1 else f"{one.whole:,} {one.of_what}"
 
 
 def _models_table(models: Sequence[ReadingOfModel]) -> Table:
@@ -163,7 +166,7 @@ def _models_table(models: Sequence[ReadingOfModel]) -> Table:
         )
     header = ["model", "r with mean time", "words with both", "delta log-likelihood", "a row, unseen", "rows", "words"]
     return Table(
-        "models",
+        "reading_models",
         "What surprisal adds to the prediction of times",
         MODELS,
         rows,
@@ -185,7 +188,7 @@ def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
             rows.append([one.name, name, _known(slope.value), slope.low, slope.high])
             shown.append([one.name, name, _ms(slope)])
     return Table(
-        "slopes",
+        "reading_slopes",
         "Milliseconds a nat of surprisal",
         SLOPES,
         rows,
@@ -213,7 +216,7 @@ def _words_table(material: ReadingMaterial) -> Table:
         [[row[0], str(row[1]), row[2], f"{row[3]:.1f} ms", str(row[4])] for row in slowest],
         note="The words that took longest; the file has all." if len(rows) > len(slowest) else "",
     )
-    return Table("words", "Words", WORDS, rows, layouts=[layout])
+    return Table("reading_words", "Words", WORDS, rows, layouts=[layout])
 
 
 def _known(value: float) -> float | None:

@@ -1,7 +1,7 @@
 """The report `reading` of a study: times, what is left out of them, and what its models' surprisal adds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,7 +21,11 @@ from . import findings
 from .material import ReadingMaterial
 
 if TYPE_CHECKING:
+    from survey.contracts.tables import Column
     from survey.models import Assignment, Question, Study
+
+
+MARKED = ("leave_out", "keep")
 
 
 class ReadingReport(Report):
@@ -33,8 +37,20 @@ class ReadingReport(Report):
             default="linear",
             choices=lambda study: findings.FITS,
         ),
-        Argument("marked", "leave_out, or keep: passages that are marked count too", default="leave_out"),
+        Argument(
+            "marked",
+            "leave_out, or keep: passages that are marked count too",
+            default="leave_out",
+            choices=lambda study: MARKED,
+        ),
     )
+
+    exported: ClassVar[Mapping[str, "Sequence[Column]"]] = {
+        "reading_left_out": findings.CLEANING,
+        "reading_models": findings.MODELS,
+        "reading_slopes": findings.SLOPES,
+        "reading_words": findings.WORDS,
+    }
 
     def obstacle(self, study: "Study") -> str:
         if counting(study.main_stages()).exists():
@@ -45,8 +61,8 @@ class ReadingReport(Report):
         fit, marked = given.one("model"), given.one("marked")
         if fit not in findings.FITS:
             raise HunchError(f"model: {fit!r} is none of: {', '.join(findings.FITS)}")
-        if marked not in ("leave_out", "keep"):
-            raise HunchError(f"marked: {marked!r} is none of: leave_out, keep")
+        if marked not in MARKED:
+            raise HunchError(f"marked: {marked!r} is none of: {', '.join(MARKED)}")
         answers = [
             one for one in study_answers(study, levels=read_condition(study, given["condition"])) if times_of(one)
         ]

@@ -73,7 +73,7 @@ CONTEXTS = (
     Column("same", "number", "How many of them are the true token itself.", whole=True),
     Column("comparisons", "number", "Different other tokens.", whole=True),
     Column("asked", "number", "How many of these were answered.", whole=True),
-    Column("answers", "number", "ComparisonAnswers of people.", whole=True),
+    Column("answers", "number", "Answers of people.", whole=True),
     Column("log_g_true", "number", "Natural logarithm of the generator's probability of the true token."),
     Column("log_e", "number", "ln e_c; empty where nothing was answered."),
     Column("relative_error", "number", "Standard error of e_c divided by e_c."),
