@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
 
 from survey.api import running
-from survey.models import ApiToken
+from survey.models import ApiToken, Study
 from tests import cast
 from tests.api.documented import CHECKS, connection_kept, operations
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import Person
+from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 EXAMPLES = 12  # As --generated says.
@@ -119,14 +120,20 @@ def test_steps_are_answered_as_documented(kind: str, mode: GenerationMode) -> No
     assert set(seen) <= ({200, 409, 422} if mode is GenerationMode.POSITIVE else {400}), seen
 
 
+@kept
+def study_with_answers() -> Study:
+    study = cast.open_study()
+    cast.walk(cast.begin(study))
+    return study
+
+
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", sorted(RESEARCHERS))
 def test_researchers_are_answered_as_documented(name: str, mode: GenerationMode) -> None:
-    study = cast.open_study()
-    cast.walk(cast.begin(study))
     operation = operations()[name]
     if mode is GenerationMode.NEGATIVE and not operation.query:
         return  # nothing in its address can be wrong
+    study_with_answers()
     seen = send_generated(operation, mode, {"Authorization": f"Token {token_of('reader', may_export=True)}"})
     assert not set(seen) & {401, 403}, seen
 
@@ -143,10 +150,10 @@ def test_a_stage_is_acted_on_as_documented(mode: GenerationMode) -> None:
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", ["job_ask", "job_cancel", "report_files"])
 def test_workers_are_asked_as_documented(name: str, mode: GenerationMode) -> None:
-    cast.open_study()
     operation = operations()[name]
     if mode is GenerationMode.NEGATIVE and name == "job_cancel":
         return  # nothing in its address can be wrong
+    cast.open_study()
     seen = send_generated(operation, mode, {"Authorization": f"Token {runner()}"})
     assert not set(seen) & {401, 403} and max(seen) < 500, seen
 

@@ -1,6 +1,9 @@
 """Budget files of instruments: what they say, what is refused, and whose planner reads them."""
 
 import io
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from survey.instruments.preference.reports.budget_file import PreferenceBudget
 from survey.instruments.self_paced_reading.reports.budget_file import ReadingBudget
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
 from survey.instruments.token_comparison.reports.budget_file import ComparisonBudget
+from survey.services.results import budget_files
 from survey.services.results.budget_files import POWER, read_toml
 
 STUDIES = Path(__file__).parents[3] / "studies"
@@ -164,9 +168,21 @@ def test_more_passages_make_the_slope_of_reading_times_more_precise(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.any_database
-@pytest.mark.parametrize("name", FILES)
-def test_processes_of_their_own_find_the_same(name: str) -> None:
-    budget, seen = budget_of(STUDIES / f"example-budget-{name}.toml", studies=2), []
-    alone = budget.findings(jobs=1, progress=lambda: seen.append(1))
-    assert budget.findings(jobs=2, progress=lambda: seen.append(1)).data == alone.data
-    assert len(seen) == 2 * budget.simulated
+def test_processes_of_their_own_find_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All planners one after the other in the same two processes, which take seconds to start."""
+    started: list[ProcessPoolExecutor] = []
+
+    @contextmanager
+    def started_once(jobs: int, **options: Any) -> Iterator[ProcessPoolExecutor]:
+        if not started:
+            started.append(ProcessPoolExecutor(jobs, **options))
+        yield started[0]
+
+    monkeypatch.setattr(budget_files, "ProcessPoolExecutor", started_once)
+    for name in FILES:
+        budget, seen = budget_of(changed(name, tmp_path, *SMALLER[name]), studies=2), []
+        alone = budget.findings(jobs=1, progress=lambda seen=seen: seen.append(1))
+        assert budget.findings(jobs=2, progress=lambda seen=seen: seen.append(1)).data == alone.data, name
+        assert len(seen) == 2 * budget.simulated
+    (pool,) = started
+    pool.shutdown()

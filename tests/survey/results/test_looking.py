@@ -12,7 +12,8 @@ from django.utils import timezone
 
 import bandit
 from survey import study_file, tasks
-from survey.models import Assignment, AuditEntry, ConditionLevel, Look, Stage
+from survey.instruments.belief_update.models import Belief
+from survey.models import Assignment, AuditEntry, ConditionLevel, Look, Stage, Study
 from survey.services.results import estimating, looking, methods
 from survey.services.results.export import files as export_files
 from survey.services.sittings import capacity, enrolment
@@ -20,6 +21,7 @@ from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies import amending
 from tests import cast
+from tests.kept import kept
 from tests.survey.filled import NO_ROLES, answer
 from tools import verify_study
 
@@ -32,19 +34,28 @@ START = datetime.fromisoformat("2026-05-04T08:00:00+00:00")
 def running(width: float, *, after: int = 30, factor: str | None = None, **more: Any) -> Stage:
     """An open stage of 80 sittings, all of them answered: the person with the n-th booklet n minutes after the start.
     Its last places are free again, so that somebody could come in."""
+    return cast.stage_of(study_that_runs(width, after=after, factor=factor, **more))
+
+
+@kept
+def study_that_runs(width: float, *, after: int, factor: str | None, **more: Any) -> Study:
     stop = {"width": width, "after": after, **({"factor": factor} if factor else {})}
     conditions = [{"factor": "framing", "levels": ["one", "two"]}] if factor else []
     settings = {"conditions": conditions, "candidates": {"size": 900}, **NO_ROLES, **more}
     study = cast.small_study(stages=[{"sittings": PEOPLE, "stop": stop}], **settings)
     stage = answer(lifecycle.open_stage(cast.stage_of(study)))
-    for number, booklet in enumerate(stage.booklets.order_by("number"), start=1):
-        given = Assignment.objects.filter(sitting__booklet=booklet)
-        given.update(completed_at=START + timedelta(minutes=number))
-        if factor:
-            level = ("one", "two")[number % 2]
-            sitting = given[0].sitting
-            ConditionLevel.objects.create(sitting=sitting, factor=factor, level=level, probability=0.5, seed=number)
-    return cast.stage_of(study)
+    sittings = list(stage.sittings.order_by("booklet__number"))
+    numbers = {sitting.pk: number for number, sitting in enumerate(sittings, start=1)}
+    given = list(Assignment.objects.filter(sitting__in=sittings))
+    for one in given:
+        one.completed_at = START + timedelta(minutes=numbers[one.sitting_id])
+    Assignment.objects.bulk_update(given, ["completed_at"], batch_size=100)
+    if factor:
+        ConditionLevel.objects.bulk_create(
+            ConditionLevel(sitting=sitting, factor=factor, level=("one", "two")[n % 2], probability=0.5, seed=n)
+            for n, sitting in enumerate(sittings, start=1)
+        )
+    return study
 
 
 def after(people: int) -> datetime:
@@ -52,16 +63,15 @@ def after(people: int) -> datetime:
     return START + timedelta(minutes=people + 1, seconds=1)
 
 
-def look_often(stage: Stage) -> list[Look]:
-    """The looks that a watch makes that comes after every single person."""
-    return [
-        made for people in range(1, PEOPLE + 1) if (made := looking.look(cast.stage_of(stage.study), now=after(people)))
-    ]
+def look_often(stage: Stage, *, every: int = 5) -> list[Look]:
+    """The looks that a watch makes that comes after so many people: it makes one each time, from 30 people on."""
+    times = range(every, PEOPLE + 1, every)
+    return [made for people in times if (made := looking.look(cast.stage_of(stage.study), now=after(people)))]
 
 
 def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     stage = running(0.01)
-    looks = look_often(stage)
+    looks = look_often(stage, every=1)
     assert [one.people for one in looks] == list(range(30, PEOPLE + 1, 5))
     assert [one.number for one in looks] == list(range(1, 12))
     assert [one.answers for one in looks] == [3 * one.people for one in looks]
@@ -155,10 +165,7 @@ def test_the_database_holds_that_a_stage_is_ended_once() -> None:
 
 def test_no_change_at_all_is_no_narrow_interval() -> None:
     stage = running(0.34)
-    for one in Assignment.objects.filter(slot__stage=stage):
-        beliefs = [response.belief for response in one.responses.order_by("number")]
-        beliefs[1].value = beliefs[0].value
-        beliefs[1].save()
+    Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
     looks = look_often(stage)
     assert looks and {one.width for one in looks} == {0.0} and not any(one.reached for one in looks)
     assert cast.stage_of(stage.study).state == "open"

@@ -49,6 +49,7 @@ def test_everything_is_filled_or_says_why_and_the_study_is_untouched(tmp_path: P
     assert {stage.state for stage in study.stages.all()} == {"draft"} and not study.respondents.exists()
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_another_one_begins_anew_and_one_that_broke_off_goes_on(tmp_path: Path) -> None:
     study = a_study()
     first = dry_run.run(study, tmp_path / "1", people=2)
@@ -66,6 +67,7 @@ def test_another_one_begins_anew_and_one_that_broke_off_goes_on(tmp_path: Path) 
     assert [one["people"] for one in last.stages] == [3, 3]
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_a_walk_of_a_person_is_not_mixed_into_it(tmp_path: Path) -> None:
     study = a_study()
     walked = test_stages.open_copy(study).study
@@ -73,6 +75,7 @@ def test_a_walk_of_a_person_is_not_mixed_into_it(tmp_path: Path) -> None:
     assert dry_run.run(study, tmp_path, people=2).copy != walked.pk
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_what_failed_between_two_stages_is_named_and_the_rest_is_filled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +90,7 @@ def test_what_failed_between_two_stages_is_named_and_the_rest_is_filled(
     assert [one["state"] for one in found.stages] == ["frozen", "draft"]
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_a_study_that_may_not_open_says_why(tmp_path: Path) -> None:
     study = a_study(data={})
     found = dry_run.run(study, tmp_path, people=2)
@@ -94,6 +98,7 @@ def test_a_study_that_may_not_open_says_why(tmp_path: Path) -> None:
     assert all(one.why for one in found.filled if one.kind == "estimates")
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_as_a_job_it_leaves_training_to_the_workers_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it waits, a worker of models does what was queued; the files hold everything."""
     study = a_study()
@@ -112,6 +117,7 @@ def test_as_a_job_it_leaves_training_to_the_workers_of_models(monkeypatch: pytes
         assert {"export/answers.csv", "estimates.json"} <= set(archive.namelist())
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_nobody_deletes_the_copy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     study = a_study()
     seen: list[str] = []
@@ -130,6 +136,7 @@ def test_nobody_deletes_the_copy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> N
     test_copies.delete_copy(study)
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_it_fills_the_copy_of_a_study_that_is_posted_and_open(tmp_path: Path) -> None:
     study = a_study(panel={**cast.PROLIFIC, "reward": 500})
     stage = lifecycle.open_stage(cast.stage_of(study))
@@ -140,6 +147,7 @@ def test_it_fills_the_copy_of_a_study_that_is_posted_and_open(tmp_path: Path) ->
     assert not study.respondents.exists() and Stage.objects.get(pk=stage.pk).arrivals == 0
 
 
+@pytest.mark.any_database  # The same statements as those of the first one.
 def test_the_command_says_what_was_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("dry_run", a_study().slug, out=tmp_path, people=2)
     said = capsys.readouterr().out
