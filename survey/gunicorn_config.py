@@ -74,9 +74,8 @@ def settle() -> None:
     """Load what the first request would load, and let the garbage collector pass over all of it.
 
     It would look at all that stays to the end, 170,000 objects and more, again and again while people wait.
-    What requests leave behind is looked at after 10,000 objects instead of 700.
+    What requests leave behind is looked at after 10,000 objects (see survey/__init__.py).
     """
     get_resolver().reverse_dict  # noqa: B018 (imports every view)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)

@@ -1,5 +1,6 @@
 """What every test may ask for. A part that this machine lacks is skipped with a sentence; under CI it is a failure."""
 
+import asyncio
 import gc
 import importlib.util
 import json
@@ -273,16 +274,37 @@ def chromium() -> Path:
     unavailable("the pages in a browser: install chromium")
 
 
-@pytest.fixture
-def browser(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A headless browser (playwright's Browser). Its loop runs in this thread, so Django must be set to allow it."""
+@pytest.fixture(scope="session")
+def running_browser(chromium: Path) -> Iterator[tuple[Any, Any]]:
+    """A headless browser for all tests of a process, with the event loop that drives it: to start one takes a second.
+
+    Playwright's loop counts as running in this thread for as long as the browser does, and code that is not about a
+    browser must not find it: the fixture `browser` shows it to its own tests alone.
+    """
     from playwright.sync_api import sync_playwright
 
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
         running = playwright.chromium.launch(executable_path=str(chromium), args=CHROMIUM_FLAGS)
-        yield running
+        asyncio._set_running_loop(None)
+        yield running, loop
+        asyncio._set_running_loop(loop)
         running.close()
+
+
+@pytest.fixture
+def browser(running_browser: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A headless browser (playwright's Browser), without a page. Its loop runs in this thread, so Django must be set to
+    allow it."""
+    running, loop = running_browser
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    asyncio._set_running_loop(loop)
+    try:
+        yield running
+        for context in running.contexts:
+            context.close()
+    finally:
+        asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,14 @@ class _Level(NamedTuple):
     keys: Ints
     counts: Ints
     preceded: Ints
+
+
+class _CutText(NamedTuple):
+    """The units of a text by number, as `NgramReader._numbers` gives them, and its size."""
+
+    units: Ints
+    words: int
+    characters: int
 
 
 @dataclass(frozen=True)
@@ -256,14 +265,15 @@ class NgramReader:
             first = _largest(inside, detail.top)
             top.append([(self._string(one), float(np.log(inside[one]))) for one in first.tolist()])
             top_ids.append(names[first].tolist())
-            found = rng.choice(len(inside), size=detail.samples, p=inside / total).tolist() if total > 0 else []
+            wanted = detail.samples if total > 0 else 0
+            found = rng.choice(len(inside), size=wanted, p=inside / total).tolist() if wanted else []
             samples.append([self._string(one) for one in found])
             drawn.append([(int(names[one]), float(np.log(inside[one]))) for one in found])
         return Distributions(
             np.array(entropy), top, samples, top_ids=top_ids, drawn=drawn, mass=np.array(mass, dtype=np.float64)
         )
 
-    @property
+    @cached_property
     def _ids(self) -> Ints:
         """The id of each unit by its tokenizer (V,), of words their number; -1 for what is no text."""
         found: Ints = np.full(len(self.vocabulary), -1, dtype=np.int64)
@@ -358,23 +368,31 @@ class NgramReader:
 
     def score(self, texts: Sequence[str], *, order: int | None = None) -> TextScore:
         """What texts cost at an order, END counted as a token of each."""
+        return self._score([self._cut(text) for text in texts], order or self.order)
+
+    def _cut(self, text: str) -> _CutText:
+        units = self._numbers(units_of(text, self.unit, self.cut_by)[0])
+        return _CutText(units, words=len(text.split()), characters=len(text))
+
+    def _score(self, cut: Sequence[_CutText], order: int) -> TextScore:
         return added(
             [
                 TextScore.of(
-                    np.minimum(self.log_probabilities(text, order=order), 0.0),
-                    words=len(text.split()),
-                    characters=len(text),
+                    np.minimum(self._log_probabilities(one.units, order), 0.0),
+                    words=one.words,
+                    characters=one.characters,
                 )
-                for text in texts
+                for one in cut
             ]
         )
 
     def overfitting(self, train: Sequence[str], test: Sequence[str]) -> list[OrderLine]:
         """A line for every order up to the model's own, on its training texts and on others."""
+        cut_train, cut_test = ([self._cut(text) for text in texts] for texts in (train, test))
         lines = []
         for order in range(1, self.order + 1):
-            of_train = self.score(train, order=order)
-            both = TrainTest(of_train, self.score(test, order=order)) if test else None
+            of_train = self._score(cut_train, order)
+            both = TrainTest(of_train, self._score(cut_test, order)) if test else None
             lines.append(OrderLine(order, self.states(order), both, of_train))
         return lines
 

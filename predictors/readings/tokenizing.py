@@ -8,6 +8,7 @@ such as the bytes of one, have the same place.
 from __future__ import annotations
 
 import hashlib
+import heapq
 import itertools
 import json
 import re
@@ -95,6 +96,7 @@ class PairTokenizer:
             if not (0 <= first < len(self._pieces) and 0 <= second < len(self._pieces)):
                 raise PredictorError("tokenizer: joins tokens that it does not have; train it again.")
             self._pieces.append(self._pieces[first] + self._pieces[second])
+        self._widths = np.array([len(piece) for piece in self._pieces], dtype=np.int64)
         self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
         self._known: dict[str, list[int]] = {}
 
@@ -120,21 +122,28 @@ class PairTokenizer:
             for pair in itertools.pairwise(word):
                 counts[pair] += times[place]
                 where[pair].add(place)
+        # The most frequent pair stands first. A count that has changed since it was put there is passed over.
+        queue = [(-count, pair) for pair, count in counts.items() if count > 1]
+        heapq.heapify(queue)
         merges: list[tuple[int, int]] = []
-        while len(merges) < size - SMALLEST and counts:
-            best = min(counts, key=lambda pair: (-counts[pair], pair))
-            if counts[best] < 2:
-                break
+        while len(merges) < size - SMALLEST and queue:
+            count, best = heapq.heappop(queue)
+            if counts[best] != -count:
+                continue
+            changed: set[tuple[int, int]] = set()
             for place in sorted(where[best]):
-                for pair in zip(words[place], words[place][1:], strict=False):
+                for pair in itertools.pairwise(words[place]):
                     counts[pair] -= times[place]
                     where[pair].discard(place)
+                    changed.add(pair)
                 words[place] = _join(words[place], best, SMALLEST + len(merges))
-                for pair in zip(words[place], words[place][1:], strict=False):
+                for pair in itertools.pairwise(words[place]):
                     counts[pair] += times[place]
                     where[pair].add(place)
-            del counts[best], where[best]
-            counts = +counts
+                    changed.add(pair)
+            for pair in changed:
+                if counts[pair] > 1:
+                    heapq.heappush(queue, (-counts[pair], pair))
             merges.append(best)
         return cls(merges)
 
@@ -153,10 +162,12 @@ class PairTokenizer:
         found = np.empty(len(ids), dtype=CUT)
         found["id"] = ids
         # The character that each byte belongs to.
-        widths = [len(one.encode()) for one in text]
-        of_byte = np.repeat(np.arange(len(text), dtype=np.int64), widths)
-        ends = np.cumsum([len(self._pieces[one]) for one in ids], dtype=np.int64)
-        starts = ends - [len(self._pieces[one]) for one in ids]
+        of_byte = np.arange(len(text), dtype=np.int64)
+        if not text.isascii():
+            of_byte = np.repeat(of_byte, [len(one.encode()) for one in text])
+        widths = self._widths[found["id"]]
+        ends = np.cumsum(widths)
+        starts = ends - widths
         if ids:
             found["start"], found["end"] = of_byte[starts], of_byte[ends - 1] + 1
         return found
@@ -170,9 +181,10 @@ class PairTokenizer:
             return known
         ids = list(run.encode())
         while len(ids) > 1:
-            ranked = [(self._rank.get(pair, len(self._rank)), pair) for pair in itertools.pairwise(ids)]
-            rank, pair = min(ranked)
-            if rank == len(self._rank):
+            # Each pair has a rank of its own, so that no two are first.
+            pair = min(itertools.pairwise(ids), key=lambda one: self._rank.get(one, len(self._rank)))
+            rank = self._rank.get(pair)
+            if rank is None:
                 break
             ids = _join(ids, pair, SMALLEST + rank)
         if len(self._known) < 100_000:

@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.models import AssignmentCondition, Booklet, Sitting, Stage
+from survey.models.study import FILE_FIELDS
 from survey.services.answers.conditions import combinations
 from survey.services.sittings import entry
 from survey.services.sittings.flow import current_step
@@ -226,7 +227,13 @@ class Walk:
     # The database behind the pages
 
     def _sitting(self) -> Sitting:
-        return Sitting.objects.select_related("stage__study__bank", "respondent", "booklet").get(stage=self.stage)
+        # Without the study file, so that the one is taken that this process keeps: to check it again takes longer.
+        rows = Sitting.objects.select_related("stage__study__bank", "respondent", "booklet")
+        return (
+            rows.defer(*(f"stage__study__{name}" for name in FILE_FIELDS))
+            .prefetch_related("conditions")
+            .get(stage=self.stage)
+        )
 
     def _set_levels(self) -> bool:
         """Give all items the levels of this walk. Returns whether any of them changed."""

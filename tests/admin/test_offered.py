@@ -1,5 +1,6 @@
 """A page offers nothing that its reader may not do: every link and every form of the pages of a study, by each role."""
 
+from collections.abc import Iterable, Set
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urldefrag, urljoin
@@ -84,20 +85,30 @@ def test_every_link_and_form_that_is_offered_may_be_used(busy: Study, monkeypatc
         return made[key]
 
     monkeypatch.setattr(reports, "make", make_once)
+    files: set[str] = set()
     for role in ROLES:
-        walk_as(busy, role)
+        files |= walk_as(busy, role, files)
 
 
-def walk_as(busy: Study, role: str) -> None:
+def walk_as(busy: Study, role: str, known: Set[str]) -> Set[str]:
+    """Gives the addresses of files, which offer nothing themselves. Those known are not fetched again: each role may do
+    what the ones before it may, as tests/authorization says of every address."""
     client = member(busy, role)
     page = reverse("admin:survey_study_change", args=[busy.pk])
-    first = [found for found in (offered(client, one) for one in ("/admin/", page)) if found is not None]
+    files: set[str] = set()
+
+    def pages_of(links: Iterable[str]) -> list[Offers]:
+        found = {link: offered(client, link) for link in links if link not in known}
+        files.update(link for link, page in found.items() if page is None)
+        return [page for page in found.values() if page is not None]
+
+    first = pages_of(["/admin/", page])
     second = {link for found in first for link in found.links if is_ours(link)}
-    pages = [*first, *(found for found in (offered(client, link) for link in sorted(second)) if found is not None)]
+    pages = [*first, *pages_of(sorted(second))]
     assert len(pages) > 10
     # The links of the pages that belong to the study alone, such as a posting's; lists are long, and their rows alike.
     third = {link for found in pages if "/study/" in found.address for link in found.links if is_ours(link)} - second
-    pages += [found for found in (offered(client, link) for link in sorted(third)) if found is not None]
+    pages += pages_of(sorted(third))
     for method, address in sorted({form for found in pages for form in found.forms if is_ours(form[1])}):
         with transaction.atomic():
             response = client.get(address) if method == "get" else client.post(address)
@@ -105,6 +116,7 @@ def walk_as(busy: Study, role: str) -> None:
                 response.getvalue()
             transaction.set_rollback(True)
         assert response.status_code not in (403, 404, 405), f"{role}: {method} {address}: {response.status_code}"
+    return files
 
 
 def test_who_may_run_a_study_is_offered_it_and_a_viewer_is_not(busy: Study) -> None:

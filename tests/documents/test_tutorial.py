@@ -27,7 +27,6 @@ from survey.services.banks.importing import import_questions
 from survey.services.stages import lifecycle
 from survey.services.studies.creating import create_study
 from tests import cast, databases
-from tests.browser.conftest import browser as browser
 from tests.infrastructure.test_process_manager import alive, eventually
 
 from .blocks import DOCS, blocks_of, files_of

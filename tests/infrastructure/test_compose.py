@@ -51,10 +51,8 @@ def environment_of(name: str, variables: dict[str, str]) -> dict[str, str]:
     return {key: interpolate(value, variables) for key, value in OURS[name]["environment"].items()}
 
 
-@pytest.fixture(scope="module")
-def local(
-    postgresql_server: str, redis_server: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, str]]:
+@pytest.fixture
+def local(postgresql_server: str, redis_server: str, tmp_path: Path) -> Iterator[dict[str, str]]:
     """The settings that replace the containers' network."""
     name = f"hunch_compose_{os.getpid()}"
     with psycopg.connect(postgresql_server, autocommit=True) as connection:
@@ -66,7 +64,7 @@ def local(
     yield {
         "DATABASE_URL": re.sub(r"(//[^/]*)/[^?]*", rf"\1/{name}", postgresql_server),
         "REDIS_URL": redis_server + separate,
-        "HUNCH_VAR": str(tmp_path_factory.mktemp("compose")),
+        "HUNCH_VAR": str(tmp_path),
         "HUNCH_PORT": str(port),
         "HUNCH_WEB_WORKERS": "1",
     }
@@ -95,7 +93,7 @@ def is_healthy(name: str, local: dict[str, str]) -> bool:
     return subprocess.run(command, cwd=ROOT, env=local_environment(name, local), capture_output=True).returncode == 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
     """The database is migrated by its own service; then all others run."""
     migrate = subprocess.run(
@@ -130,16 +128,17 @@ def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[byte
 
 @pytest.mark.slow
 @pytest.mark.redis
-@pytest.mark.parametrize("name", LASTING)
 def test_each_service_becomes_healthy_by_its_own_check(
-    name: str, services: dict[str, "subprocess.Popen[bytes]"], local: dict[str, str]
+    services: dict[str, "subprocess.Popen[bytes]"], local: dict[str, str]
 ) -> None:
+    """One test for all: parametrised, its cases would start all services once in each process that runs tests."""
     deadline = time.monotonic() + 90
-    while not (has_begun(name, local) and is_healthy(name, local)):
-        log = Path(local["HUNCH_VAR"], f"{name}.log").read_text()
-        assert services[name].poll() is None, log
-        assert time.monotonic() < deadline, log
-        time.sleep(0.1)
+    for name in LASTING:
+        while not (has_begun(name, local) and is_healthy(name, local)):
+            log = Path(local["HUNCH_VAR"], f"{name}.log").read_text()
+            assert services[name].poll() is None, f"{name}: {log}"
+            assert time.monotonic() < deadline, f"{name}: {log}"
+            time.sleep(0.1)
 
 
 def test_every_part_is_described() -> None:

@@ -130,10 +130,10 @@ def test_where_the_database_comes_later_its_first_connection_is_refused(
     connection_created.send(sender=type(connection), connection=connection)  # Compared once: nothing more is asked.
 
 
-@pytest.fixture(scope="module")
-def used(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+@pytest.fixture
+def used(django_db_setup: None, tmp_path: Path) -> dict[str, str]:
     """The environment of processes that have another key than the one that their database was used with."""
-    folder = tmp_path_factory.mktemp("used")
+    folder = tmp_path / "used"
     databases.copy_for_a_process(folder / "hunch.sqlite3")
     environment = {
         "PATH": os.environ["PATH"],
@@ -148,26 +148,36 @@ def used(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> dic
     return environment | {"SECRET_KEY": "another secret key " * 4}
 
 
+PROCESSES = {
+    "web": (["-m", "gunicorn", "-c", "python:survey.gunicorn_config", "--bind", "127.0.0.1:0", "survey.wsgi"], 3),
+    "worker": (["-m", "celery", "-A", "survey", "worker", "-P", "solo"], 1),
+    "beat": (["-m", "celery", "-A", "survey", "beat", "-s", "schedule"], 1),
+    "up": ([str(ROOT / "manage.py"), "up"], 1),
+}
+
+
 @pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
-        (["-m", "gunicorn", "-c", "python:survey.gunicorn_config", "--bind", "127.0.0.1:0", "survey.wsgi"], 3),
-        (["-m", "celery", "-A", "survey", "worker", "-P", "solo"], 1),
-        (["-m", "celery", "-A", "survey", "beat", "-s", "schedule"], 1),
-        (["manage.py", "up"], 1),
-    ],
-    ids=["web", "worker", "beat", "up"],
-)
-def test_no_process_starts_with_another_key(
-    arguments: list[str], status: int, used: dict[str, str], tmp_path: Path
-) -> None:
-    if arguments[0] == "manage.py":
-        arguments = [str(ROOT / "manage.py"), *arguments[1:]]
-    done = subprocess.run(
-        [sys.executable, *arguments], env=used, cwd=tmp_path, capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    assert "SECRET_KEY is not the key" in done.stdout + done.stderr
+def test_no_process_starts_with_another_key(used: dict[str, str], tmp_path: Path) -> None:
+    """Side by side, since most of the time each of them loads Hunch."""
+    running = {
+        name: subprocess.Popen(
+            [sys.executable, *arguments],
+            env=used,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name, (arguments, _status) in PROCESSES.items()
+    }
+    try:
+        for name, process in running.items():
+            said, _nothing = process.communicate(timeout=100)
+            assert process.returncode == PROCESSES[name][1], f"{name}: {said}"
+            assert "SECRET_KEY is not the key" in said, f"{name}: {said}"
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()

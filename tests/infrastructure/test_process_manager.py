@@ -95,7 +95,7 @@ def up(folder: Path, *program: str) -> Iterator[Running]:
         process.stdout.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def taken_port() -> Iterator[int]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -103,90 +103,47 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def migrated(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a migrated database: to make one takes longer than to start all services."""
-    folder = tmp_path_factory.mktemp("up") / "var"
+def test_all_services_run_are_restarted_and_end_with_the_manager(
+    django_db_setup: None, tmp_path: Path, taken_port: int
+) -> None:
+    """One test, since all services together take several seconds to start. A kill at the end is seen by no handler."""
+    folder = tmp_path / "var"
+    # To migrate a database takes longer than to start all services.
     databases.copy_for_a_process(folder / "hunch.sqlite3")
-    return folder
-
-
-@dataclass
-class Life:
-    """What was seen of one `manage.py up` and its children, from the start to a kill that no handler sees."""
-
-    output: str
-    base_url: str
-    status_of_health: int
-    second: "subprocess.CompletedProcess[str]"
-    left_of_a_pool: list[psutil.Process]
-    restarted: bool
-    open_to_others: list[Path]
-    children: list[psutil.Process]
-    left_after_a_kill: list[psutil.Process]
-
-
-@pytest.fixture(scope="module")
-def life(migrated: Path, taken_port: int) -> Life:
-    """All services start once for all tests here: they take most of the time."""
-    with up(migrated, "manage.py", "up", "--port", str(taken_port)) as running:
+    with up(folder, "manage.py", "up", "--port", str(taken_port)) as running:
+        # The port is taken: it takes another one, and says so.
+        assert f"Port {taken_port} cannot be used" in running.output
+        assert not running.base_url.endswith(f":{taken_port}")
         with urllib.request.urlopen(f"{running.base_url}/healthz", timeout=10) as response:
-            status_of_health = response.status
+            assert response.status == 200
+        # A second manager from the same folder is refused.
         second = subprocess.run(
             [sys.executable, "manage.py", "up"], cwd=ROOT, env=running.environment, capture_output=True, text=True
         )
+        assert second.returncode == 1
+        assert "already runs" in second.stderr and "Traceback" not in second.stderr
+        # A killed ml worker is started again, and nothing is left of its old pool.
         children = running.descendants()
         worker = running.ml_worker()
         assert worker is not None
         assert eventually(worker.children)
         pool = worker.children(recursive=True)
         worker.kill()
-        restarted = eventually(lambda: running.ml_worker() not in (None, worker))
-        eventually(lambda: not alive(pool))
-        paths = [migrated, *migrated.glob("log/*.log"), *migrated.glob("run/*")]
-        open_to_others = [path for path in paths if path.stat().st_mode & 0o077]
+        assert eventually(lambda: running.ml_worker() not in (None, worker))
+        assert eventually(lambda: not alive(pool)), alive(pool)
+        # What they write is ours alone.
+        paths = [folder, *folder.glob("log/*.log"), *folder.glob("run/*")]
+        assert len(paths) > 8
+        assert [path for path in paths if path.stat().st_mode & 0o077] == []
+        # Every process ends when the manager is killed. They are nice to others, so it may take them long.
         children += [child for child in running.descendants() if child not in children]
+        assert len(children) >= 8  # redis, web and its two, two workers and their pools, beat
         running.process.kill()
-        eventually(lambda: not alive(children), seconds=60)  # They are nice to others.
-        left_after_a_kill = alive(children)
-        for child in left_after_a_kill:
+        gone = eventually(lambda: not alive(children), seconds=60)
+        left = alive(children)
+        for child in left:
             child.kill()
-        return Life(
-            output=running.output,
-            base_url=running.base_url,
-            status_of_health=status_of_health,
-            second=second,
-            left_of_a_pool=alive(pool),
-            restarted=restarted,
-            open_to_others=open_to_others,
-            children=children,
-            left_after_a_kill=left_after_a_kill,
-        )
-
-
-def test_it_takes_another_port_when_the_port_is_taken_and_says_so(life: Life, taken_port: int) -> None:
-    assert f"Port {taken_port} cannot be used" in life.output
-    assert not life.base_url.endswith(f":{taken_port}")
-    assert life.status_of_health == 200
-
-
-def test_a_second_manager_from_the_same_folder_is_refused(life: Life) -> None:
-    assert life.second.returncode == 1
-    assert "already runs" in life.second.stderr
-    assert "Traceback" not in life.second.stderr
-
-
-def test_a_killed_ml_worker_is_started_again_without_its_old_pool(life: Life) -> None:
-    assert life.restarted and life.left_of_a_pool == []
-
-
-def test_run_time_files_are_ours_alone(life: Life) -> None:
-    assert life.open_to_others == []
-
-
-def test_every_process_ends_when_the_manager_is_killed(life: Life) -> None:
-    assert len(life.children) >= 8  # redis, web and its two, two workers and their pools, beat
-    assert life.left_after_a_kill == []
+        assert gone, left
 
 
 # Two services that are there at once, each with a child of its own. One does not end when it is asked to.

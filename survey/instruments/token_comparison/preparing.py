@@ -30,6 +30,7 @@ from .options import LEAST_CONTEXT, ComparisonOptions
 VERSION = "1"
 NAMED = 10  # problems that an error lists
 ASKED_AT_ONCE = 500
+TOKENS_AT_ONCE = 1000  # A reading says no more of one place (`predictors.readings.Detail.top`).
 AT_ONCE = 300
 """Passages that an n-gram model prepares while a study is created. More of them, and models on disk, need the command.
 """
@@ -271,13 +272,18 @@ def _mass(said: Distributions, place: int) -> float:
 
 def log_probabilities(reader: TextReader, text: Text, tokens: np.ndarray) -> Sequence[Mapping[int, float]]:
     """At each place of a text the natural log-probability of each of these tokens, by id; without those that the model
-    cannot give. At most 1,000 different ones."""
+    cannot give."""
     wanted = np.unique(np.asarray(tokens, dtype=np.int64))
-    said = _said(reader, text, Detail(top=len(wanted), among=wanted))
-    return [
-        {int(one): float(log) for one, (_text, log) in zip(ids, top, strict=True) if math.isfinite(log)}
-        for ids, top in zip(said.top_ids, said.top, strict=True)
-    ]
+    found: list[dict[int, float]] = []
+    for start in range(0, len(wanted), TOKENS_AT_ONCE):
+        part = wanted[start : start + TOKENS_AT_ONCE]
+        said = _said(reader, text, Detail(top=len(part), among=part))
+        found = found or [{} for _place in said.top]
+        for known, ids, top in zip(found, said.top_ids, said.top, strict=True):
+            known.update(
+                {int(one): float(log) for one, (_text, log) in zip(ids, top, strict=True) if math.isfinite(log)}
+            )
+    return found
 
 
 def _read(
@@ -303,9 +309,11 @@ def _read(
     try:
         for number, (sha256, own) in enumerate(wanted.items(), start=1):
             mass = _said(reader, texts[sha256], Detail(samples=1, among=readable))
+            ids_of = {one.pk: [one.true_id, *(other.id for other in one.others)] for one in own}
+            # All contexts of a text in one reading: a model on disk takes a second for each.
+            logs_at = log_probabilities(reader, texts[sha256], np.concatenate(list(ids_of.values())))
             for one in own:
-                ids = [one.true_id, *(other.id for other in one.others)]
-                logs = log_probabilities(reader, texts[sha256], np.array(ids))[one.position]
+                ids, logs = ids_of[one.pk], logs_at[one.position]
                 whole = _mass(mass, one.position)
                 values = [logs[token] - whole if token in logs else None for token in ids]
                 pending.append(
