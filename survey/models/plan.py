@@ -28,6 +28,8 @@ class CandidateSet(models.Model):
     the file of the pair scorer's factors (empty if the design needs no scores), `shortlist_sha256` the predictor's own
     scores of the best items, and `drawn_sha256` its scores of the items that the stage draws. `uniform_sha256` is then
     a uniform pool with the predictor's own scores, from which nothing is drawn: reports are about it.
+    `both_outcomes_sha256`, of either kind, is uniform pairs that the predictor scored under both outcomes, if somebody
+    asked for them: reports are about them too.
     """
 
     class Kind(models.TextChoices):
@@ -48,6 +50,7 @@ class CandidateSet(models.Model):
     shortlist_sha256 = models.CharField(max_length=64, blank=True)
     drawn_sha256 = models.CharField(max_length=64, blank=True)
     uniform_sha256 = models.CharField(max_length=64, blank=True)
+    both_outcomes_sha256 = models.CharField(max_length=64, blank=True)
     fidelity = models.JSONField(
         default=dict, blank=True, help_text="How well the pair scorer ranks fresh pairs as the predictor does."
     )

@@ -21,6 +21,7 @@ from survey.models import Study
 from .rights import Right
 
 KINDS: Mapping[str, str] = {
+    "both_outcomes": "survey.instruments.belief_update.both_outcomes.KIND",
     "demographics": "survey.panels.demographics.KIND",
     "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",

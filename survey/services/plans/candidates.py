@@ -161,7 +161,8 @@ def store_everything(
 
 def _stored(stage: Stage, *, scored: bool, **values: Any) -> CandidateSet:
     """Scored candidates replace unscored ones, but unscored ones never replace scored ones."""
-    values = {"seed": derive(stage.seed, "candidates"), **values}
+    # What an earlier predictor made of pairs under both outcomes is not this one's.
+    values = {"seed": derive(stage.seed, "candidates"), "both_outcomes_sha256": "", **values}
     if scored:
         stored, _created = CandidateSet.objects.update_or_create(stage=stage, defaults=values)
     else:

@@ -24,7 +24,10 @@ def needed_files() -> dict[str, str]:
             for name, sha256 in member.items():
                 found.setdefault(sha256, f"{name} of {run}")
     for stored in CandidateSet.objects.select_related("stage__study").order_by("pk"):
-        for sha256 in (stored.file_sha256, stored.shortlist_sha256, stored.drawn_sha256, stored.uniform_sha256):
+        for sha256 in (
+            *(stored.file_sha256, stored.shortlist_sha256, stored.drawn_sha256),
+            *(stored.uniform_sha256, stored.both_outcomes_sha256),
+        ):
             found.setdefault(sha256, f"candidates of {stored.stage}")
     for model in NgramModel.objects.order_by("pk"):
         for name, sha256 in model.files.items():

@@ -13,15 +13,20 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+from survey.exceptions import HunchError
 from survey.instruments.belief_update.management.commands import paper as command
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports import paper, paper_study
-from survey.models import Assignment, Slot, Stage, Study
+from survey.instruments.belief_update.reports import aligning, paper, paper_study
+from survey.models import Assignment, AuditEntry, Job, Slot, Stage, Study
 from survey.services.answers.counting import frozen_answers
 from survey.services.answers.majorities import majorities_of
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
+from survey.services.base import jobs as base_jobs
 from survey.services.results import reports
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.leaderboard import leaderboard
+from survey.services.stages.needed_files import needed_files
 from tests import cast
 from tests.survey.answers.test_majorities import TEST, change
 
@@ -154,6 +159,54 @@ def test_figure_2_is_about_the_uniform_pool_that_was_scored_last(study: Study) -
         ends = {row["figure"]: row for row in rows if row["outcome"] == outcome}
         assert ends["lowest"]["value"] <= mean["low"] <= mean["value"] <= mean["high"] <= ends["highest"]["value"]
         assert ends["highest"]["q1"] and ends["highest"]["q2"]
+
+
+def test_pairs_under_both_outcomes_take_the_place_of_the_pool(study: Study) -> None:
+    """Every pair once under each outcome, uniform over the pairs, scored by the predictor that planned the stage."""
+    job, _is_new = base_jobs.ask(study, "both_outcomes", {"pairs": ["40"]})
+    assert base_jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.result["pairs"]) == (Job.State.DONE, 40)
+    stored = aligning.scored_pool(study)
+    rows = files.load_array(stored.both_outcomes_sha256)
+    first, second = rows[:40], rows[40:]
+    assert (first[["evidence", "target"]] == second[["evidence", "target"]]).all()
+    assert len(np.unique(first[["evidence", "target"]])) == 40 and (first["evidence"] != first["target"]).all()
+    assert set(first["outcome"]) == {1} and set(second["outcome"]) == {0}
+    # A predictor of outcome and task gives a pair what the pool's pairs of its kind have.
+    pool = files.load_array(stored.file_sha256)
+    questions = eligible_questions(study)
+
+    def kind(row: Any) -> tuple[int, bool]:
+        return int(row["outcome"]), questions[row["evidence"]].task_id == questions[row["target"]].task_id
+
+    known = {kind(row): row["score"] for row in pool}
+    assert all(row["score"] == pytest.approx(known[kind(row)], abs=1e-6) for row in rows)
+    found = pieces(study)
+    for name in ("figure2", "figure6"):
+        table = found[name].table
+        assert table is not None and "40 uniform pairs, each under both outcomes" in table.note
+    means = [row for row in rows_of(found["figure2"]) if row["figure"] == "mean"]
+    assert [(row["outcome"], row["n"]) for row in means] == [(1, 40), (0, 40)]
+    assert [row["value"] for row in means] == pytest.approx([first["score"].mean(), second["score"].mean()])
+    assert stored.both_outcomes_sha256 in needed_files()
+    assert AuditEntry.objects.filter(action="both_outcomes", detail__pairs=40).exists()
+    out = io.StringIO()
+    call_command("jobs", "ask", "both_outcomes", study.slug, "pairs=40", "--now", stdout=out)
+    again = aligning.scored_pool(study)
+    assert again.both_outcomes_sha256 == stored.both_outcomes_sha256, "the same seed and predictor give the same rows"
+
+
+def test_pairs_under_both_outcomes_that_cannot_be_scored_say_why(study: Study) -> None:
+    for wrong in ("0", "many", "100001"):
+        with pytest.raises(HunchError, match="is not a whole number from 1 to 100,000"):
+            base_jobs.ask(study, "both_outcomes", {"pairs": [wrong]})
+    note = pieces(study)["figure2"].table
+    assert note is not None and f"hunch jobs ask both_outcomes {study.slug}" in note.note
+    job, _is_new = base_jobs.ask(cast.small_study("unscored"), "both_outcomes", {})
+    base_jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED and "no stage has a uniform pool that a predictor has scored" in job.error
 
 
 def test_groups_have_the_areas_of_their_rows() -> None:

@@ -19,6 +19,7 @@ from survey.services.answers.counting import (
 )
 from survey.services.answers.majorities import ItemMajority, majorities_of
 from survey.services.banks.eligibility import eligible_questions
+from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.stages.leaderboard import LeaderboardLine, boards_of, leaderboard
@@ -190,10 +191,18 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
     if stored.questions_sha256 != question_set_digest(study):
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
     questions = eligible_questions(study)
-    rows = pool_rows(stored)
-    if len(rows) > UNIFORM_PAIRS:
-        chosen = generator(stored.stage.seed, "paper figure 2").choice(len(rows), UNIFORM_PAIRS, replace=False)
-        rows = rows[np.sort(chosen)]
+    if stored.both_outcomes_sha256:
+        rows = files.load_array(stored.both_outcomes_sha256)
+        words = f"{len(rows) // 2:,} uniform pairs, each under both outcomes, scored by {stored.predictor_run}."
+    else:
+        rows = pool_rows(stored)
+        if len(rows) > UNIFORM_PAIRS:
+            chosen = generator(stored.stage.seed, "paper figure 2").choice(len(rows), UNIFORM_PAIRS, replace=False)
+            rows = rows[np.sort(chosen)]
+        words = (
+            f"{len(rows):,} uniform pairs of stage {stored.stage.index}, each under one outcome, scored by "
+            f"{stored.predictor_run}. {_under_both(study)}"
+        )
     found = {}
     for outcome in (0, 1):
         inside = rows[rows["outcome"] == outcome]
@@ -202,11 +211,17 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
             return questions[int(inside["evidence"][place])].plain, questions[int(inside["target"][place])].plain
 
         found[outcome] = ScoredPairs(inside[SCORE].astype(np.float64), texts)
-    words = (
-        f"{len(rows)} uniform pairs of stage {stored.stage.index}, each under one outcome, scored by "
-        f"{stored.predictor_run}."
-    )
     return _UniformPairs(found, words)
+
+
+def _under_both(study: Study) -> str:
+    """How the paper has it, and how to get that, where it is possible."""
+    if belief_update_of(study).real is not None:
+        return "The study shows what language models really answered, so that a pair has no other outcome."
+    return (
+        "The paper has 10,000 pairs, each under both outcomes: the job both_outcomes scores such pairs (hunch jobs ask "
+        f"both_outcomes {study.slug})."
+    )
 
 
 def _figure_2(found: _UniformPairs) -> Piece:
