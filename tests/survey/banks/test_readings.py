@@ -243,6 +243,10 @@ def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_pat
     assert (apart["model"], apart["other"]) == (whole[0]["model"], whole[1]["model"])
     assert float(apart["difference"]) == pytest.approx(bits[0] - bits[1])
     assert float(apart["low"]) <= float(apart["difference"]) <= float(apart["high"])
+    with (tmp_path / "out" / "fragility.csv").open(newline="", encoding="utf-8") as file:
+        first, _neighbours = csv.DictReader(file)
+    assert (first["ahead"], first["behind"]) == (whole[0]["model"], whole[1]["model"])
+    assert float(first["lead"]) == pytest.approx(-float(apart["difference"]))
     with (tmp_path / "out" / "tokens.csv").open(newline="", encoding="utf-8") as file:
         tokens = list(csv.DictReader(file))
     letters = [row for row in tokens if row["model"] == "L" and row["text"] == "1"]
