@@ -186,7 +186,7 @@ def _fitted(
         raise NoRanking("a side or a style decides all judgements: leave it out")
     chance = _chances(columns @ beta)
     hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
-    inverse = np.linalg.inv(hessian)
+    inverse: NDArray[Any] = np.linalg.inv(hessian)
     influence = (columns * (weight * (judged.win - chance))[:, None]) @ inverse
     theta = beta[:m] - beta[judged_ones].mean()
     theta[absent] = np.nan
