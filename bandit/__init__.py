@@ -35,7 +35,15 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
-from bandit.fragility import BradleyTerry, Fragile, Fragility, fit_bradley_terry, fragile_bradley_terry, fragile_means
+from bandit.fragility import (
+    BradleyTerry,
+    Fragile,
+    Fragility,
+    fit_bradley_terry,
+    fragile_bradley_terry,
+    fragile_means,
+    fragile_sums,
+)
 from bandit.leaving import Bounds, GivenItems, LeavingTest, bounds, leaving_test, staying_chances
 from bandit.logistic import fit_logistic, predict_logistic
 from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
@@ -151,6 +159,7 @@ __all__ = [
     "for_such_questions",
     "fragile_bradley_terry",
     "fragile_means",
+    "fragile_sums",
     "hajek",
     "hajek_assisted",
     "hajek_difference",
