@@ -35,7 +35,15 @@ from bandit.estimators import (
 )
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
-from bandit.fragility import BradleyTerry, Fragile, Fragility, fit_bradley_terry, fragile_bradley_terry, fragile_means
+from bandit.fragility import (
+    BradleyTerry,
+    Fragile,
+    Fragility,
+    fit_bradley_terry,
+    fragile_bradley_terry,
+    fragile_means,
+    fragile_sums,
+)
 from bandit.leaving import (
     Bounds,
     GivenItems,
@@ -160,6 +168,7 @@ __all__ = [
     "for_such_questions",
     "fragile_bradley_terry",
     "fragile_means",
+    "fragile_sums",
     "hajek",
     "hajek_assisted",
     "hajek_difference",

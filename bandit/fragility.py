@@ -187,6 +187,44 @@ def fragile_means(*, values: ArrayLike, weight: ArrayLike | None = None) -> Frag
     return _of_ranking(scores, turned)
 
 
+def fragile_sums(*, parts: ArrayLike, score: Callable[[Floats], Floats]) -> Fragility:
+    """Which rows carry a ranking by scores that follow from sums over rows, such as correlations.
+
+    Args:
+        parts: (n, k, m), what each of n rows adds to the m sums of each of k names.
+        score: of sums (..., k, m) the scores (..., k), higher first; not finite where there is none.
+
+    Raises:
+        DesignError: the shape does not fit, or a name has no score over all rows.
+    """
+    table = np.asarray(parts, dtype=np.float64)
+    if table.ndim != 3 or not table.size or not np.isfinite(table).all():
+        raise DesignError(f"parts: needs finite sums of shape (rows, names, sums), not shape {table.shape}")
+    total = table.sum(axis=0)
+    scores = np.asarray(score(total), dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise DesignError(f"parts: name {int(np.flatnonzero(~np.isfinite(scores))[0])} has no score")
+
+    def turned(ahead: int, behind: int) -> Fragile:
+        def lead(sums: Floats) -> Floats:
+            found = score(sums)
+            return np.asarray(found[..., ahead] - found[..., behind], dtype=np.float64)
+
+        def margin_without(lost: Ints) -> float:
+            found = float(lead(total - table[lost].sum(axis=0)))
+            return found if np.isfinite(found) else np.inf
+
+        def effects(left: Floats) -> Floats:
+            """What the loss of each row adds to the lead, found by leaving it out."""
+            return np.nan_to_num(lead(left - table) - lead(left), nan=0.0, posinf=0.0, neginf=0.0)
+
+        margin = float(scores[ahead] - scores[behind])
+        lost = _shortest(margin, effects(total), margin_without, lambda gone: effects(total - table[gone].sum(axis=0)))
+        return _fragile(ahead, behind, margin, lost, margin_without, len(table))
+
+    return _of_ranking(scores, turned)
+
+
 def _of_ranking(scores: Floats, turned: Callable[[int, int], Fragile]) -> Fragility:
     order = np.argsort(-scores, kind="stable")
     neighbours = tuple(turned(int(one), int(two)) for one, two in pairwise(order))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bandit.errors import DesignError
-from bandit.fragility import fit_bradley_terry, fragile_bradley_terry, fragile_means, in_words
+from bandit.fragility import fit_bradley_terry, fragile_bradley_terry, fragile_means, fragile_sums, in_words
 
 
 def duels(n, strengths, *, seed=1, side=0.0, ties=0.0):
@@ -170,3 +170,19 @@ def test_it_names_what_does_not_fit(changed, message):
         given["first"] = np.array([0, 1, 0])
     with pytest.raises(DesignError, match=message):
         fit_bradley_terry(**{**given, **changed})
+
+
+def test_sums_give_the_same_sets_as_means_of_them() -> None:
+    rng = np.random.default_rng(6)
+    values, weight = rng.normal(size=(60, 3)) + np.array([0.3, 0.1, 0.0]), rng.uniform(0.5, 2, 60)
+    parts = np.stack([values * weight[:, None], np.repeat(weight[:, None], 3, axis=1)], axis=2)
+    of_sums = fragile_sums(parts=parts, score=lambda sums: sums[..., 0] / sums[..., 1])
+    of_means = fragile_means(values=values, weight=weight)
+    assert of_sums.order.tolist() == of_means.order.tolist()
+    assert of_sums.scores == pytest.approx(of_means.scores)
+    for one, other in zip(of_sums.neighbours, of_means.neighbours, strict=True):
+        assert (one.ahead, one.behind) == (other.ahead, other.behind) and one.margin == pytest.approx(other.margin)
+        assert one.count is not None and other.count is not None and abs(one.count - other.count) <= 1
+        assert one.margin_after is not None and one.margin_after < 0
+    with pytest.raises(DesignError, match="name 1 has no score"):
+        fragile_sums(parts=np.ones((3, 2, 1)), score=lambda sums: np.where([True, False], sums[..., 0], np.nan))

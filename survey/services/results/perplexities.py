@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bandit.fragility import fragile_means
 from predictors.errors import PredictorError
 from predictors.evaluation.scoring import (
     LN2,
@@ -28,6 +29,7 @@ from survey.exceptions import HunchError
 from survey.services.banks.readings import Readings, same_texts
 from survey.services.base.csv_lines import csv_lines
 from survey.services.base.seeds import generator
+from survey.services.results.fragile_table import fragile_table
 
 SEED = 0
 BY_TEXT_SHOWN = 40  # Lines for people; files have all.
@@ -132,7 +134,11 @@ def findings(
     return Findings(
         title="How well language models predict the texts",
         lines=[f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"],
-        tables=[_table(figures, intervals, normalised=normalised), *_differences(figures, intervals)],
+        tables=[
+            _table(figures, intervals, normalised=normalised),
+            *_differences(figures, intervals),
+            *_fragile(figures, texts),
+        ],
         files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
         pictures=[
             Picture(
@@ -239,6 +245,18 @@ def _differences(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> 
         return []
     layout = Layout(("model", "other", "bits / char, less", "95 %"), shown)
     return [Table("differences", "Differences on the same texts", DIFFERENCES, rows, layouts=[layout])]
+
+
+def _fragile(figures: Sequence[ModelFigures], texts: Sequence[Text]) -> list[Table]:
+    """Which few texts carry the ranking by bits a character, of the models that have a finite one."""
+    ranked = [one for one in figures if finite(one.total.bits_per_character) is not None]
+    if len(ranked) < 2 or len(texts) < 2:
+        return []
+    characters = np.array([len(one.text) for one in texts], dtype=np.float64)
+    bits = np.array([[score.nats / LN2 for score in one.scores] for one in ranked]) / characters
+    found = fragile_means(values=-bits.T, weight=characters)  # Fewer bits are better.
+    names = [one.name for one in ranked]
+    return [fragile_table([("", found)], names, unit="texts", label=lambda place: texts[place].id)]
 
 
 def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals, *, normalised: bool) -> Table:

@@ -257,14 +257,29 @@ def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_pat
     trained("letters", [made_text(5000)], unit="character", order=3)
     path = written(tmp_path / "t.csv", "id,text\n" + "".join(f"{i},{made_text(200, i)}\n" for i in range(1, 6)))
     models = ["--model", "W=ngram:words", "--model", "L=ngram:letters"]
-    call_command("perplexity", path, *models, by="text", out=tmp_path / "out")
+    call_command("perplexity", path, *models, by="text", normalised=True, out=tmp_path / "out")
     said = capsys.readouterr()
+    assert "perplexity / vocabulary" in said.out
     assert perplexities.INCOMPARABLE in said.err and "By group" in said.out
     with (tmp_path / "out" / "perplexity.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     whole = [row for row in rows if not row["group"]]
     bits = [float(row["bits_per_character"]) for row in whole]
     assert bits == sorted(bits) and len(rows) == 12 and float(whole[0]["low"]) < bits[0] < float(whole[0]["high"])
+    for row in whole:
+        size = {"W": ngrams.load("words"), "L": ngrams.load("letters")}[row["model"]].predicted_size
+        assert int(row["vocabulary"]) == size
+        share = float(row["perplexity_per_token"]) / size
+        assert float(row["normalised_perplexity"]) == pytest.approx(share)
+    with (tmp_path / "out" / "differences.csv").open(newline="", encoding="utf-8") as file:
+        (apart,) = csv.DictReader(file)
+    assert (apart["model"], apart["other"]) == (whole[0]["model"], whole[1]["model"])
+    assert float(apart["difference"]) == pytest.approx(bits[0] - bits[1])
+    assert float(apart["low"]) <= float(apart["difference"]) <= float(apart["high"])
+    with (tmp_path / "out" / "fragility.csv").open(newline="", encoding="utf-8") as file:
+        first, _neighbours = csv.DictReader(file)
+    assert (first["ahead"], first["behind"]) == (whole[0]["model"], whole[1]["model"])
+    assert float(first["lead"]) == pytest.approx(-float(apart["difference"]))
     with (tmp_path / "out" / "tokens.csv").open(newline="", encoding="utf-8") as file:
         tokens = list(csv.DictReader(file))
     letters = [row for row in tokens if row["model"] == "L" and row["text"] == "1"]

@@ -18,7 +18,13 @@ from predictors.readings.reading import Distributions, TextReading, make_tokens
 from predictors.readings.words import word_values
 from survey.instruments.cloze.analysis import answers as counting
 from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
-from survey.instruments.cloze.analysis.correlation import Positions, pnc, reliability, weighted_correlation
+from survey.instruments.cloze.analysis.correlation import (
+    Positions,
+    fragile_order,
+    pnc,
+    reliability,
+    weighted_correlation,
+)
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
 from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
 
@@ -252,6 +258,25 @@ def test_intervals_hold_the_truth_in_uniform_and_adaptive_studies() -> None:
             assert found.mean.interval is not None
             held.append(found.mean.interval[0] <= mean <= found.mean.interval[1])
     assert 0.88 <= np.mean(held) < 1
+
+
+def test_few_positions_carry_the_order_of_two_models() -> None:
+    rng = np.random.default_rng(8)
+    human = rng.normal(size=200)
+    models = {"one": human + rng.normal(size=200), "other": human + 1.3 * rng.normal(size=200)}
+    models["other"][:10] = np.nan
+    positions = Positions(human, human**2, rng.uniform(0.5, 2, 200), np.repeat(np.arange(40), 5))
+    made = fragile_order(positions, models)
+    assert made is not None
+    found, places = made
+    assert places.tolist() == list(range(10, 200)) and found.order.tolist() == [0, 1]
+    first = found.first
+    assert first is not None and first.rows is not None and 0 < len(first.rows) < 60
+    kept = np.setdiff1d(places, places[first.rows])
+    one, other = (weighted_correlation(human[kept], models[name][kept], positions.weight[kept]) for name in models)
+    assert one is not None and other is not None and one - other == pytest.approx(first.margin_after) and one < other
+    assert fragile_order(positions, {"one": models["one"]}) is None
+    assert fragile_order(positions, {"one": models["one"], "flat": np.ones(200)}) is None
 
 
 # Files

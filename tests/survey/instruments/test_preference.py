@@ -122,7 +122,9 @@ def test_a_bank_of_327_prompts_and_four_models_has_1962_items(db: None) -> None:
     assert len(instrument.universe(questions)) == 1962
 
 
-def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None, tmp_path: Path) -> None:
+def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
+    prompts: None, tmp_path: Path, admin_client: Client
+) -> None:
     study = cast.study(**PREFERENCE)
     for index in (1, 2):
         stage = opened(study, index)
@@ -211,6 +213,9 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(prompts: None,
     assert same["side"]["people"] == pytest.approx(data["side"]["people"], abs=1e-6)
     assert same["judges"]["j"]["accuracy"] == pytest.approx(judged["accuracy"])
     assert errors_of(built(study, tmp_path / "package", audience="public")) == set()
+    page = admin_client.get(f"/admin/survey/study/{study.pk}/reports/preferences/").content.decode()
+    assert '<option value="">the first</option>' in page and '<option value="">as in the study file</option>' in page
+    assert "<option selected>yes</option>" in page and "j against people" in page
 
 
 def test_the_page_shows_two_replies_as_text_and_names_nobody(
@@ -430,6 +435,7 @@ def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, 
         import_judgements(path, study)
 
 
+@pytest.mark.any_database
 def test_a_reply_of_fifty_thousand_characters_is_shown_whole(prompts: None, client: Client) -> None:
     long = "א" + "wort <b> " * 5555 + "end."
     ModelAnswer.objects.filter(language_model__name="raven").update(response=long)

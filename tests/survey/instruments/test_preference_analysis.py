@@ -182,6 +182,39 @@ def test_models_that_were_never_compared_are_refused_together() -> None:
         bradley_terry.fit(apart)
 
 
+def test_a_side_that_always_wins_or_goes_with_the_models_is_left_out_and_said() -> None:
+    judged = study()
+    plain = bradley_terry.fit(judged, side=False)
+    always = replace(judged, outcome=judged.first)
+    assert bradley_terry.fit(always).gamma is None
+    assert "side won in all judgements" in bradley_terry.fit(always).side_lost
+    fixed = replace(judged, first=np.where(judged.a < judged.b, 1, -1))
+    two = fixed.where((np.minimum(fixed.a, fixed.b) == 0) & (np.maximum(fixed.a, fixed.b) == 1))
+    found = bradley_terry.fit(two)
+    assert found.gamma is None and "nothing tells the side bias from their strengths" in found.side_lost
+    assert found.theta[0] > found.theta[1] == pytest.approx(-found.theta[0])
+    assert bradley_terry.fit(judged).side_lost == plain.side_lost == ""
+    for odd in (always, two):
+        shown = analyse(Material(odd), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0))
+        assert any("the strengths are fitted without it" in note for note in shown.notes)
+
+
+@pytest.mark.parametrize("verdict", ["unreadable", "tie", "a", "first"])
+def test_a_judge_that_says_nothing_stops_no_report(verdict: str, tmp_path: Path) -> None:
+    people = [f"p{number},owl,raven,x{number % 4},{'ab'[number % 3 == 0]}" for number in range(40)]
+    (tmp_path / "c.csv").write_text("\n".join(["prompt,model_a,model_b,annotator,outcome", *people]) + "\n")
+    said = [
+        f"p{number},owl,raven,j,{first if verdict == 'first' else verdict},{first}"
+        for number in range(40)
+        for first in "ab"
+    ]
+    (tmp_path / "j.csv").write_text("\n".join(["prompt,model_a,model_b,judge,outcome,first", *said]) + "\n")
+    files = ("--comparisons", str(tmp_path / "c.csv"), "--judgements", str(tmp_path / "j.csv"))
+    call_command("preferences", *files, "--out", str(tmp_path))
+    judge = json.loads((tmp_path / "preferences.json").read_text())["judges"]["j"]
+    assert judge["items"] == 40 and judge["unreadable"] == (80 if verdict == "unreadable" else 0)
+
+
 def test_adaptive_studies_with_known_strengths_are_covered() -> None:
     """60 studies with fixed seeds; benchmarks/preference_laws.py has 2,000 of each design."""
     world = PreferenceWorld(theta=spaced(4, 2.0), gamma=0.4, prompts=60)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit.errors import DesignError
+from bandit.fragility import Fragility, fragile_sums
 from bandit.student import student_t_quantile
 
 Floats = NDArray[np.float64]
@@ -104,6 +106,36 @@ def pnc(
             both = known[one] & known[other]
             differences[one, other] = _difference(of(one, both), of(other, both), groups)
     return single, differences
+
+
+def fragile_order(positions: Positions, models: Mapping[str, Floats]) -> tuple[Fragility, Ints] | None:
+    """Which few positions carry the order of the models by PNC, and the places of the positions that all of them have
+    (P,), which the rows of the first are; None where fewer than two models have a PNC there.
+
+    Args:
+        models: as in `pnc`.
+    """
+    inside = np.isfinite(positions.human) & (positions.weight > 0)
+    for values in models.values():
+        inside &= np.isfinite(values)
+    places = np.flatnonzero(inside)
+    if len(models) < 2 or len(places) < FEWEST:
+        return None
+    weight, y, square = (part[places] for part in (positions.weight, positions.human, positions.square))
+    middle = np.average(y, weights=weight)
+    off = square - 2 * middle * y + middle**2
+    parts = [
+        _moments(x - np.average(x, weights=weight), y - middle, off, weight)
+        for x in (values[places] for values in models.values())
+    ]
+    try:
+        found = fragile_sums(
+            parts=np.stack(parts, axis=1),
+            score=lambda sums: _correlations(sums.reshape(-1, 6)).reshape(sums.shape[:-1]),
+        )
+    except DesignError:  # One of them has no PNC there.
+        return None
+    return found, places
 
 
 def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: int = RESAMPLES) -> Correlation:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit.fragility import Fragility
 from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords, delta_log_likelihood, prepared
 from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
 from survey.contracts.reports import Findings, Layout, Picture, Table
@@ -17,6 +18,7 @@ from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
+from survey.services.results.fragile_table import fragile_table
 
 from .charts import ScatterPoint, scatter
 
@@ -188,6 +190,8 @@ class ClozeFigures:
     deltas: Sequence[tuple[str, str, Delta]]
     mean: Correlation
     reliability: float | None
+    order: tuple[Fragility, NDArray[np.int64]] | None = None
+    """Which few positions carry the order of the models by PNC, and the places of those that all models have."""
 
     @property
     def ceiling(self) -> float | None:
@@ -237,6 +241,7 @@ def work_out(
         deltas=[] if times is None else list(_deltas(times)),
         mean=correlation.mean_surprisal(positions, rng=rng),
         reliability=reliability,
+        order=correlation.fragile_order(positions, values),
     )
 
 
@@ -280,6 +285,8 @@ def findings(
     tables = [_models_table(figures)]
     if figures.differences:
         tables.append(_differences_table(figures))
+    if figures.order is not None:
+        tables.append(_order_table(table, models, *figures.order))
     if figures.deltas:
         tables.append(_deltas_table(figures))
     if figures.parts:
@@ -366,6 +373,15 @@ def _differences_table(figures: ClozeFigures) -> Table:
         for (one, other), value in figures.differences.items()
     ]
     return Table("differences", "Differences of PNC between models", DIFFERENCES, rows)
+
+
+def _order_table(table: NormTable, models: Sequence[ModelColumn], found: Fragility, places: NDArray[np.int64]) -> Table:
+    def label(row: int) -> str:
+        place = int(places[row])
+        return f"{table.sentence[place]}@{int(table.position[place])}"
+
+    names = [model.name for model in models]
+    return fragile_table([("", found)], names, unit="positions", label=label)
 
 
 def _parts_table(figures: ClozeFigures) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -183,6 +182,11 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
     else:
         names = ", ".join(category or "without a category" for category in unranked)
         notes.append(f"{len(unranked)} categories have too few judgements for a ranking of their own: {names}.")
+    notes += [
+        f"{'' if name == PEOPLE else f'{name}: '}{one.side_lost}; the strengths are fitted without it."
+        for name, one in rankings.items()
+        if one.side_lost and name != UNWEIGHTED
+    ]
     if ranking.unbeaten:
         notes.append(
             f"{', '.join(ranking.unbeaten)}: never lost or never won against the others. The ridge of "
@@ -208,7 +212,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         styles=_styles(material, settings),
         **_beside(material),
         notes=notes,
-        fragile=FragileRanking(PEOPLE, EVERYTHING, _fragility(main, settings), main),
+        fragile=_fragile_ranking(PEOPLE, EVERYTHING, main, ranking, settings),
         fragile_others=list(_other_rankings(main, judges, rankings, by_category, settings)),
     )
 
@@ -220,15 +224,26 @@ def _other_rankings(
     by_category: Mapping[str, Ranking],
     settings: AnalysisSettings,
 ) -> Iterator[FragileRanking]:
-    parts = [(PEOPLE, category, main.where(main.category == category)) for category in by_category]
-    parts += [(UNWEIGHTED, EVERYTHING, main.unweighted())] if UNWEIGHTED in rankings else []
-    parts += [(name, EVERYTHING, judged) for name, judged in judges.items() if name in rankings]
-    for by, category, judged in parts:
-        with suppress(DesignError):  # Nothing is said of a ranking that does not settle.
-            yield FragileRanking(by, category, _fragility(judged, settings), judged)
+    for category, ranking in by_category.items():
+        yield _fragile_ranking(PEOPLE, category, main.where(main.category == category), ranking, settings)
+    if UNWEIGHTED in rankings:
+        yield _fragile_ranking(UNWEIGHTED, EVERYTHING, main.unweighted(), rankings[UNWEIGHTED], settings)
+    for name, judged in judges.items():
+        if name in rankings:
+            yield _fragile_ranking(name, EVERYTHING, judged, rankings[name], settings)
 
 
-def _fragility(judged: Judgements, settings: AnalysisSettings) -> Fragility:
+def _fragile_ranking(
+    by: str, category: str, judged: Judgements, ranking: Ranking, settings: AnalysisSettings
+) -> FragileRanking:
+    try:
+        found = _fragility(judged, ranking, settings)
+    except (DesignError, np.linalg.LinAlgError):  # Nothing is said where it does not settle.
+        found = Fragility(np.array(ranking.order, dtype=np.int64), ranking.theta, None, ())
+    return FragileRanking(by, category, found, judged)
+
+
+def _fragility(judged: Judgements, ranking: Ranking, settings: AnalysisSettings) -> Fragility:
     """Which few judgements carry the ranking. The side counts where it is known of every judgement."""
     turned = judged.first < 0
     there = np.unique(np.concatenate([judged.a, judged.b]))
@@ -239,7 +254,7 @@ def _fragility(judged: Judgements, settings: AnalysisSettings) -> Fragility:
         names=len(there),
         weight=judged.weight,
         ridge=settings.ridge,
-        side=settings.side and bool((judged.first != 0).all()),
+        side=ranking.gamma is not None and bool((judged.first != 0).all()),
     )
 
     def named(one: Fragile) -> Fragile:

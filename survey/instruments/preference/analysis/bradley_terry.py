@@ -7,7 +7,7 @@ Bradley-Terry model to incorporate within-pair order effects", Biometrics 33, 19
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 
 RIDGE = 0.1
 STEPS, TOLERANCE = 60, 1e-9
+LARGEST = 25.0  # logits of a side or a style, beyond which it has no finite size
+NOT_TOLD = "which reply stood first went with the models, so that nothing tells the side bias from their strengths"
+DECIDES = "the same side won in all judgements or nearly all, so that the side bias has no finite size"
 
 
 class NoRanking(PredictorError):
@@ -36,7 +39,8 @@ class Ranking:
     first; None where no side is known. style: coefficients (s,). covariance: of theta, gamma and style, (k, k),
     clustered by people and prompts. inverse: that of the information with the ridge (k, k), for priorities. degrees:
     of freedom. n: judgements. sides: those of which the side is known. unbeaten: models that never lost, or never won,
-    whose strength is finite by the ridge alone.
+    whose strength is finite by the ridge alone. side_lost: why the side does not count although it is known; empty
+    where it counts, or nobody knows it.
     """
 
     models: tuple[str, ...]
@@ -49,6 +53,7 @@ class Ranking:
     n: int
     sides: int
     unbeaten: tuple[str, ...]
+    side_lost: str = ""
 
     def of(self, model: int) -> MeasuredFigure:
         """The strength of a model with its interval."""
@@ -105,12 +110,52 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
         names = ", ".join(judged.models[one] for one in extreme)
         raise NoRanking(f"{names}: never lost or never won against the others, so that there is no finite strength; "
                         "give a ridge above 0")  # fmt: skip
-    m = len(judged.models)
-    design = np.zeros((judged.n, m))
+    sided = side and bool(judged.first.any())
+    lost = NOT_TOLD if sided and _goes_with_the_models(judged) else ""
+    if sided and not lost:
+        try:
+            return _fitted(judged, judged_ones, extreme, ridge=ridge, sided=True, style=style)
+        except (NoRanking, np.linalg.LinAlgError):
+            lost = DECIDES
+    try:
+        found = _fitted(judged, judged_ones, extreme, ridge=ridge, sided=False, style=style)
+    except np.linalg.LinAlgError as exc:
+        raise NoRanking("the strengths do not settle: give a larger ridge") from exc
+    return replace(found, side_lost=lost)
+
+
+def _design(judged: Judgements) -> Floats:
+    """1 at A's strength and -1 at B's, (n, m)."""
+    design = np.zeros((judged.n, len(judged.models)))
     row = np.arange(judged.n)
     design[row, judged.a] += 1
     design[row, judged.b] -= 1
-    sided = side and bool(judged.first.any())
+    return design
+
+
+def _goes_with_the_models(judged: Judgements) -> bool:
+    """Whether the side follows from the models, so that nothing tells its effect from their strengths."""
+    design, first = _design(judged), judged.first.astype(np.float64)
+    weights = np.linalg.pinv(design.T @ design) @ (design.T @ first)
+    rest = first - design @ weights
+    return bool(rest @ rest < 1e-9 * (first @ first))
+
+
+def _fitted(
+    judged: Judgements,
+    judged_ones: NDArray[np.int64],
+    extreme: list[int],
+    *,
+    ridge: float,
+    sided: bool,
+    style: Floats | None,
+) -> Ranking:
+    """
+    Raises:
+        NoRanking, LinAlgError: there are no finite figures.
+    """
+    m = len(judged.models)
+    design = _design(judged)
     parts = [
         design,
         *([judged.first[:, None].astype(np.float64)] if sided else []),
@@ -128,7 +173,7 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
         held[place, place] += 1
     weight, beta = judged.weight, np.zeros(k)
     for _step in range(STEPS):
-        chance = 1 / (1 + np.exp(-(columns @ beta)))
+        chance = _chances(columns @ beta)
         gradient = columns.T @ (weight * (judged.win - chance)) - penalty @ beta
         hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
         step = np.linalg.solve(hessian, gradient)
@@ -137,9 +182,11 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
             break
     else:
         raise NoRanking("the strengths do not settle: give a larger ridge")
-    chance = 1 / (1 + np.exp(-(columns @ beta)))
+    if np.abs(beta[m:]).max(initial=0.0) > LARGEST:  # It grows without end, and has only stopped by rounding.
+        raise NoRanking("a side or a style decides all judgements: leave it out")
+    chance = _chances(columns @ beta)
     hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
-    inverse = np.linalg.inv(hessian)
+    inverse: NDArray[Any] = np.linalg.inv(hessian)
     influence = (columns * (weight * (judged.win - chance))[:, None]) @ inverse
     theta = beta[:m] - beta[judged_ones].mean()
     theta[absent] = np.nan
@@ -155,6 +202,11 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
         sides=int(np.count_nonzero(judged.first)),
         unbeaten=tuple(judged.models[one] for one in extreme),
     )
+
+
+def _chances(logits: Floats) -> Floats:
+    found: Floats = 1 / (1 + np.exp(-np.clip(logits, -700, 700)))
+    return found
 
 
 def _check_connected(judged: Judgements, there: NDArray[np.int64]) -> None:
@@ -201,7 +253,7 @@ def posterior(judged: Judgements, *, ridge: float = RIDGE) -> tuple[Floats, Floa
     beta, weight = np.zeros(m + 1), judged.weight
     inverse: NDArray[Any] = np.linalg.inv(penalty)
     for _step in range(STEPS if judged.n else 0):
-        chance = 1 / (1 + np.exp(-(design @ beta)))
+        chance = _chances(design @ beta)
         hessian = (design * (weight * chance * (1 - chance))[:, None]).T @ design + penalty
         inverse = np.linalg.inv(hessian)
         step = inverse @ (design.T @ (weight * (judged.win - chance)) - penalty @ beta)

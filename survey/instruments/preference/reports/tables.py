@@ -625,20 +625,21 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             )
             for category in categories
         ]
-        svg = forest(
-            name="correlation",
-            title="Judges against people, by category",
-            axis="uncentred correlation of ratings",
-            rows=rows,
-            series=[table.judge for table in judges],
-            mark_at=0.0,
-        )
-        yield Picture(
-            "correlation",
-            "Correlation by category",
-            "Of judges' and people's mean ratings, with 95 % intervals.",
-            partial(_write, svg),
-        )
+        if any(one.value is not None for row in rows for one in row.figures):
+            svg = forest(
+                name="correlation",
+                title="Judges against people, by category",
+                axis="uncentred correlation of ratings",
+                rows=rows,
+                series=[table.judge for table in judges],
+                mark_at=0.0,
+            )
+            yield Picture(
+                "correlation",
+                "Correlation by category",
+                "Of judges' and people's mean ratings, with 95 % intervals.",
+                partial(_write, svg),
+            )
         lines = [Line("perfect", [(0.0, 0.0), (1.0, 1.0)], marked=False)]
         for table in judges:
             points = [(one.chance, one.share) for one in table.bins]
