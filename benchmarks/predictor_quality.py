@@ -10,7 +10,10 @@ nothing is measured, and the line says so.
 Each repeat deals the labelled pairs to new folds; a pair, its reverse and its other outcome are in one fold. Rows of
 the extra file (for instance soft labels) train in every fold, except those whose pair is tested there. A predictor
 tunes its settings on the fold's training rows only. Figures are means over repeats; an interval is the 95 percent
-bootstrap interval over pairs, with its ends averaged over repeats. The last line is JSON.
+bootstrap interval over pairs, with its ends averaged over repeats. The slope is that of a logistic regression of the
+labels on the predictions' logits: 1 where they are calibrated, below 1 where they are too sure. The last line is JSON.
+
+--share S: only this share of each fold's labelled training pairs is learnt from.
 
 A row of --predictors may be NAME=PREDICTOR, with settings of its own in --params. The rows that --without-extra names
 learn from the labelled pairs alone.
@@ -48,6 +51,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from predictors.calibration import Calibrator
 from predictors.comparison import Contender, cross_validate, nested_cross_validate, train_and_predict
 from predictors.datasets import PairTable, join, plain_text, read
 from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
@@ -71,10 +75,15 @@ def with_models(table: PairTable, models: Path, questions: Path) -> PairTable:
 
 
 def folds_of(
-    table: PairTable, extra: PairTable | None, folds: int, rng: np.random.Generator
+    table: PairTable, extra: PairTable | None, folds: int, rng: np.random.Generator, share: float = 1.0
 ) -> tuple[PairTable, list[Fold]]:
-    """Folds of the labelled rows; each trains on the other rows and on all extra rows whose pair it does not test."""
+    """Folds of the labelled rows; each trains on the other rows and on all extra rows whose pair it does not test.
+    share: of the other rows, drawn at random."""
     made = split(table.pairs, table.respondents, folds=folds, rng=rng)
+    if share < 1:
+        made = [
+            replace(fold, train=np.sort(rng.permutation(fold.train)[: round(share * len(fold.train))])) for fold in made
+        ]
     if extra is None:
         return table, made
     more = []
@@ -98,6 +107,8 @@ def figures_of(table: PairTable, predictions: list[np.ndarray], seconds: Mapping
         for predicted in predictions
     ]
     figures: dict[str, Any] = {name: round(value / len(found), 1) for name, value in seconds.items()}
+    slopes = [Calibrator().fit(predicted, table.labels).coefficients_[1] for predicted in predictions]
+    figures["slope"] = round(float(np.mean(slopes)), 3)
     for metric in ("auc", "nll"):
         values = np.array([[one[metric][part] for part in PARTS] for one in found], dtype=np.float64)
         figures[metric] = dict(zip(PARTS, values.mean(axis=0).round(4).tolist(), strict=True))
@@ -107,12 +118,14 @@ def figures_of(table: PairTable, predictions: list[np.ndarray], seconds: Mapping
     return figures
 
 
-def measured(row: Contender, table: PairTable, extra: PairTable | None, folds: int, repeats: int) -> dict[str, Any]:
+def measured(
+    row: Contender, table: PairTable, extra: PairTable | None, folds: int, repeats: int, share: float
+) -> dict[str, Any]:
     """Figures of one row by repeated cross-validation."""
     found = []
     wall, processor = perf_counter(), process_time()
     for repeat in range(repeats):
-        whole, made = folds_of(table, extra, folds, np.random.default_rng(repeat))
+        whole, made = folds_of(table, extra, folds, np.random.default_rng(repeat), share)
         predictions = cross_validate(row.predictor, row.params, seed=repeat, table=whole, folds=made)
         found.append(predictions.probabilities[: len(table)])
     seconds = {"seconds": perf_counter() - wall, "processor_seconds": process_time() - processor}
@@ -173,7 +186,8 @@ def show(name: str, one: dict[str, Any]) -> None:
     left, right = one["nll_interval"]
     print(
         f"{name:20} {one['auc']['overall']:7.3f} {low:8.3f}-{high:.3f} {one['nll']['overall']:8.3f} "
-        f"{left:8.3f}-{right:.3f}   {one['auc']['previous_correct']:.3f}, {one['auc']['previous_incorrect']:.3f}",
+        f"{left:8.3f}-{right:.3f} {one['slope']:6.2f}   {one['auc']['previous_correct']:.3f}, "
+        f"{one['auc']['previous_incorrect']:.3f}",
         flush=True,
     )
 
@@ -188,6 +202,7 @@ def main() -> None:
     parser.add_argument("--without-extra", default="", help="rows that learn from the labelled pairs alone")
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0, help="of the labelled training pairs that are learnt from")
     parser.add_argument("--models", type=Path, help="with --questions: which language model answers which one right")
     parser.add_argument("--questions", type=Path, help="with --models: ids and texts of questions")
     parser.add_argument("--nested", type=int, metavar="K", help="choose among the rows inside each fold, by K folds")
@@ -199,6 +214,8 @@ def main() -> None:
         print(json.dumps({"benchmark": "predictor_quality", "skipped": f"there is no file {options.labelled}"}))
         return
     table = read(options.labelled)
+    if not 0 < options.share <= 1 or (options.share < 1 and options.nested):
+        parser.error("--share is above 0 and at most 1, and not with --nested")
     if (options.models is None) != (options.questions is None):
         parser.error("--models and --questions belong together")
     if options.models:
@@ -216,7 +233,8 @@ def main() -> None:
         print_cost(rows, table if extra is None else join([table, extra]), options.score, options.threads)
         return
     results = {}
-    print(f"{'predictor':20} {'AUC':>7} {'95 %':>16} {'NLL':>7} {'95 %':>16}   after correct, after incorrect (AUC)")
+    header = f"{'predictor':20} {'AUC':>7} {'95 %':>16} {'NLL':>7} {'95 %':>16} {'slope':>6}"
+    print(f"{header}   after correct, after incorrect (AUC)")
     if options.nested:
         helped = [(row, row.name not in alone) for row in rows]
         results["nested"] = nested(helped, table, extra, options.folds, options.repeats, options.nested)
@@ -224,7 +242,7 @@ def main() -> None:
     else:
         for row in rows:
             more = None if row.name in alone else extra
-            results[row.name] = measured(row, table, more, options.folds, options.repeats)
+            results[row.name] = measured(row, table, more, options.folds, options.repeats, options.share)
             show(row.name, results[row.name])
     counts = {"labelled": len(table), "extra": 0 if extra is None else len(extra)}
     print(json.dumps({"rows": counts, "folds": options.folds, "repeats": options.repeats, "predictors": results}))

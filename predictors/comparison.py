@@ -5,8 +5,11 @@ What table 1, tables 3 and 4 and figure 3 (right) of the paper show, with interv
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
@@ -31,9 +34,10 @@ from predictors.evaluation.curves import Calibration, GroupAreas, RankPoint
 from predictors.evaluation.intervals import Difference, PartMetricsWithIntervals
 from predictors.evaluation.metrics import CountLikelihood, Metric
 from predictors.hardness import IN_FILES
-from predictors.pairs import Progress
+from predictors.pairs import Progress, report
+from predictors.settings import BUNDLED_CHECKPOINT
 from predictors.splits import Fold, cross_predict, question_disjoint_split, shares_group, shares_question, split
-from predictors.training import columns_of
+from predictors.training import columns_of, limit_threads
 
 if TYPE_CHECKING:
     from predictors.majority import MajorityCalibrator
@@ -58,7 +62,7 @@ PAPER_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 GROUPINGS = ("evidence_task", "target_task", "task_pair")
 SEEDS_ON_CPU, SEEDS_ON_GPU = 2, 5
-CALIBRATION_SHARE = 0.2  # of `bert`, where the paper's settings are not asked for
+_SMALL_NETWORK = 100_000_000  # bytes of weights; the bundled network has 91 million
 
 
 @dataclass(frozen=True)
@@ -232,17 +236,88 @@ def cross_validate(
     table: PairTable,
     folds: Sequence[Fold],
     progress: Progress | None = None,
+    workers: int = 1,
 ) -> Predictions:
     """Predict each row that a fold tests, by the predictor `name` fitted on the fold's training rows.
+
+    workers: so many folds at once, each in a process with one thread, for networks that are small and train on a
+        processor: the many short steps of one fold do not keep two threads busy.
 
     Raises:
         PredictorError: as `train_and_predict`; the message names the fold.
     """
     started = perf_counter()
-    found = cross_predict(lambda: registry.create(name, dict(params), seed), table, folds, progress=progress)
+    if workers > 1 and _is_small_network(name, params):
+        found = _folds_apart(name, params, seed=seed, table=table, folds=folds, progress=progress, workers=workers)
+    else:
+        found = cross_predict(lambda: registry.create(name, dict(params), seed), table, folds, progress=progress)
     tested = np.isin(np.arange(len(table)), np.concatenate([fold.test for fold in folds]))
     _checked(Predictions(name, found[tested], 0.0))
     return Predictions(name, found, perf_counter() - started)
+
+
+def _is_small_network(name: str, params: Mapping[str, Any]) -> bool:
+    """Whether it trains networks of the bundled one's size at most, and on the processor."""
+    settings: Any = registry.settings_of(name, dict(params))
+    checkpoint, device = getattr(settings, "checkpoint", ""), getattr(settings, "device", "cpu")
+    if not hasattr(settings, "members") or device not in ("auto", "cpu"):
+        return False
+    if checkpoint != BUNDLED_CHECKPOINT:
+        sizes = [path.stat().st_size for path in Path(checkpoint).glob("*.safetensors")]
+        if not sizes or sum(sizes) > _SMALL_NETWORK:
+            return False
+    if device == "cpu":
+        return True
+    import torch
+
+    return not torch.cuda.is_available()
+
+
+def _folds_apart(
+    name: str,
+    params: Mapping[str, Any],
+    *,
+    seed: int,
+    table: PairTable,
+    folds: Sequence[Fold],
+    progress: Progress | None,
+    workers: int,
+) -> NDArray[np.float64]:
+    """As `cross_predict`, each fold in a process of its own. `progress` counts folds."""
+    found = np.full(len(table), np.nan)
+    tested = [number for number, fold in enumerate(folds) if len(fold.test)]
+    with ProcessPoolExecutor(
+        max(1, min(workers, len(tested))),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=limit_threads,
+        initargs=(1,),
+    ) as pool:
+        waiting = {
+            pool.submit(
+                _predict_fold,
+                *(name, dict(params), seed),
+                *(table.take(folds[number].train), table.take(folds[number].test), table.says_responses),
+            ): number
+            for number in tested
+        }
+        try:
+            for done, future in enumerate(as_completed(waiting), start=1):
+                which = f"fold {waiting[future] + 1} of {len(folds)}"
+                try:
+                    found[folds[waiting[future]].test] = future.result()
+                except PredictorError as exc:
+                    raise PredictorError(f"{which}: {exc}") from exc
+                report(progress, done, len(waiting), which)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return found
+
+
+def _predict_fold(
+    name: str, params: dict[str, Any], seed: int, train: PairTable, test: PairTable, majorities: bool
+) -> NDArray[np.float64]:
+    return predict_on(fit_on(registry.create(name, params, seed), train), test, majorities=majorities)
 
 
 def nested_cross_validate(

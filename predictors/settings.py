@@ -137,7 +137,7 @@ class LogisticSettings(ColumnSettings):
 
 @dataclass(frozen=True)
 class BertSettings(Settings):
-    """The fine-tuned encoder of texts. The defaults are the paper's training recipe (appendix C).
+    """The fine-tuned encoder of texts. The defaults are the paper's training recipe (appendix C), recalibrated.
 
     checkpoint: `bundled:minilm-l6`, a local folder or a Hugging Face id, for instance google-bert/bert-base-uncased.
     members: networks in the ensemble, their probabilities averaged.
@@ -150,9 +150,10 @@ class BertSettings(Settings):
     max_length: tokens of one row, special ones included; longer rows lose the ends of their longest texts.
     frozen_layers: so many of the lowest layers, with the embeddings, stay as the checkpoint has them. What they compute
         is computed once a training row, and once for all members when scoring: a quick ensemble on a small machine.
-    calibration_share: this share of the distinct pairs or rows is kept back from each network, others from each. What
-        the networks say of them recalibrates the average (Platt 1999). 0: none is kept back, as in the paper; none is
-        either where fewer than 40 rows would be.
+    calibration_share: this share of the distinct pairs or rows, 1,000 at most, is kept back from each network, others
+        from each. What the networks say of them recalibrates the average (Platt 1999). Where people's labels stand
+        beside a teacher's fractions, it is a share of the people's. 0: none is kept back, as in the paper; none is
+        either where fewer than 40 rows would be, or 20 of people beside a teacher's.
     token_budget: tokens in one forward pass; a batch above it is computed in parts, with the same result. None means
         2,048 on a processor, where more is slower and takes more memory, and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
@@ -172,7 +173,7 @@ class BertSettings(Settings):
     dropout: Dropout | None = None
     max_length: Tokens = 512
     frozen_layers: Count = 0
-    calibration_share: SmallShare = 0.0
+    calibration_share: SmallShare = 0.2
     token_budget: AtLeast1 | None = None
     bfloat16: Auto = "auto"
     device: Text = "auto"

@@ -39,8 +39,10 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, STATE_FILE = (
 )
 KEPT_BACK = "kept_back"
 
-# Fewer rows kept back say too little, and fewer labels of people among them.
+# Fewer rows kept back say too little, and fewer labels of people where a teacher's stand beside them.
 _LEAST_KEPT_BACK, _LEAST_OF_PEOPLE = 40, 20
+# Two numbers are learnt from them: more rows would be missing in the training and would not make these more exact.
+_MOST_KEPT_BACK = 1000
 
 
 class KeptBack(NamedTuple):
@@ -221,16 +223,23 @@ def _prediction(members: Sequence[BertMember], rows: list[Any], progress: Progre
 
 
 def _kept_back(data: TrainingData, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows a network does not learn from, (n,): a share of the groups of rows about one pair, or of the rows."""
+    """Which rows a network does not learn from, (n,): a share of the groups of rows about one pair, or of the rows.
+    Where people's labels stand beside a teacher's fractions, it is a share of those that have one."""
     rows = data.rows
+    nothing = np.zeros(len(rows), dtype=bool)
+    if not share:
+        return nothing
     groups = pair_groups(rows) if isinstance(rows[0], Pair) else np.arange(len(rows))
-    count = int(groups.max()) + 1
-    chosen = np.random.default_rng([1, seed]).permutation(count)[: round(share * count)]
-    kept = np.isin(groups, chosen)
+    of_people = _of_people(data.labels)
+    beside_teacher = share * of_people.sum() >= _LEAST_OF_PEOPLE and not of_people.all()
+    judging = np.unique(groups[of_people]) if beside_teacher else np.unique(groups)
+    count = min(round(share * len(judging)), _MOST_KEPT_BACK)
+    kept = np.isin(groups, np.random.default_rng([1, seed]).permutation(judging)[:count])
     learnt = data.labels[~kept]
     # Of both classes something must be left to learn from.
-    if kept.sum() < _LEAST_KEPT_BACK or not (learnt > 0).any() or not (learnt < 1).any():
-        return np.zeros(len(rows), dtype=bool)
+    least = _LEAST_OF_PEOPLE if beside_teacher else _LEAST_KEPT_BACK
+    if kept.sum() < least or not (learnt > 0).any() or not (learnt < 1).any():
+        return nothing
     return kept
 
 
@@ -257,7 +266,13 @@ def _calibrator(kept_back: Sequence[KeptBack]) -> Calibrator | None:
     squeezed together.
     """
     said, labels, weights = (np.concatenate(one) for one in zip(*kept_back, strict=True))
-    whole = (labels == 0) | (labels == 1)
-    if np.count_nonzero(whole) >= _LEAST_OF_PEOPLE and not are_averages(labels[~whole]):
-        said, labels, weights = said[whole], labels[whole], weights[whole]
+    people = _of_people(labels)
+    if np.count_nonzero(people) >= _LEAST_OF_PEOPLE:
+        said, labels, weights = said[people], labels[people], weights[people]
     return Calibrator().fit(said, labels, weights) if len(labels) else None
+
+
+def _of_people(labels: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which labels are people's, (n,): 0 or 1; all of them where the fractions are shares of few answers too."""
+    whole = (labels == 0) | (labels == 1)
+    return np.ones(len(labels), dtype=bool) if are_averages(labels[~whole]) else whole

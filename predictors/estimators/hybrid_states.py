@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 from predictors.errors import PredictorError
 from predictors.memory import ArrayMemory
 from predictors.networks.checkpoints import Checkpoint
-from predictors.networks.encoder import Batch, Encoder, build_encoder, compute_dtype, to_batch, tokens_at_once
+from predictors.networks.encoder import LAYOUT, Batch, Encoder, build_encoder, compute_dtype, to_batch, tokens_at_once
 from predictors.networks.heads import mean_of
 from predictors.networks.text import FIRST, OTHERS, RowTokenizer, TokenRow
 from predictors.pairs import Pair, Progress, report
@@ -59,7 +59,7 @@ class StateReader:
 
     def fingerprint(self) -> str:
         """Hash of all that states depend on besides the pair: weights, tokenizer, lengths, device and numbers."""
-        digest = hashlib.sha256(f"{self.tokenizer.fingerprint} {self.dtype} {self.device.type}".encode())
+        digest = hashlib.sha256(f"{self.tokenizer.fingerprint} {self.dtype} {self.device.type} {LAYOUT}".encode())
         digest.update(f" {self.encoder.frozen_layers} {sorted(self.encoder.config.items(), key=str)}".encode())
         for name, tensor in sorted(self.encoder.state().items()):
             digest.update(name.encode())

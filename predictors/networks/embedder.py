@@ -13,7 +13,7 @@ from predictors.errors import PredictorError
 from predictors.pairs import Progress, report
 
 from .checkpoints import read_checkpoint
-from .encoder import Encoder, build_encoder, compute_dtype, device_of, to_batch
+from .encoder import LAYOUT, Encoder, build_encoder, compute_dtype, device_of, to_batch
 from .text import PackedRows
 
 # Sentence encoders were trained on no longer texts, even where they have positions for them.
@@ -62,9 +62,9 @@ class LocalEmbedder:
 
 
 def numerics() -> str:
-    """The device and the type that embeddings are computed in on this machine."""
+    """The device, the type and the layout that embeddings are computed in on this machine."""
     device = device_of("auto")
-    return f"{device.type} {compute_dtype('auto', device)}"
+    return f"{device.type} {compute_dtype('auto', device)} {LAYOUT}"
 
 
 @lru_cache(maxsize=2)

@@ -299,6 +299,19 @@ def test_dropout_keeps_expectations_and_drops_the_share_it_was_given():
     assert kept.mean().item() == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_dropout_keeps_is_multiplied_by_one_number(dtype):
+    import torch
+
+    from predictors.networks.encoder import Dropout
+
+    values = torch.ones(33, 7, dtype=getattr(torch, dtype))
+    dropout = Dropout(0.1, np.random.Generator(np.random.SFC64(5)))
+    draws = np.random.Generator(np.random.SFC64(5)).integers(0, 2**64, size=29, dtype=np.uint64).view(np.uint8)[:231]
+    expected = torch.from_numpy(draws >= 26).to(values.dtype).view(33, 7) * dropout.scale
+    assert torch.equal(dropout.factors(values), expected) and 0 < (expected == 0).sum() < 231
+
+
 def test_another_kind_of_transformer_trains_saves_and_reloads(tiny_bert, tmp_path):
     import torch
     from transformers import ElectraConfig, ElectraModel
@@ -452,6 +465,27 @@ def test_rows_kept_back_recalibrate_the_average(tiny_params):
             negative_log_likelihood(learnable_labels(fresh), found.fit(rows, labels).predict_proba(fresh)[:, 1])
         )
     assert losses[1] < losses[0] - 0.02
+
+
+def test_beside_a_teacher_only_pairs_with_labels_of_people_are_kept_back(tiny_params):
+    """A teacher's fractions do not recalibrate, so that all of them teach."""
+    taught, labelled = some_pairs(120, seed=27), some_pairs(150, seed=28)
+    labels = np.append(0.31 + 0.17 * np.random.default_rng(3).random(120), learnable_labels(labelled))
+    found = registry.create("bert", {**tiny_params, "epochs": 1}, 0).fit(taught + labelled, labels)
+    for member in found.members_:
+        assert len(member.kept_back_.labels) >= 30 and set(member.kept_back_.labels) == {0.0, 1.0}
+        assert member.n_examples_ + len(member.kept_back_.labels) == 270
+
+
+def test_no_more_rows_are_kept_back_than_two_numbers_need():
+    from predictors.estimators import bert
+
+    pairs = some_pairs(60, seed=29)
+    rows = [pair._replace(target_text=f"{number} {pair.target_text}") for number in range(100) for pair in pairs]
+    labels = np.tile(learnable_labels(pairs), 100)
+    kept = bert._kept_back(bert.TrainingData(rows, labels, np.ones(len(rows))), 0.2, seed=1)
+    assert kept.sum() == 1000
+    assert not bert._kept_back(bert.TrainingData(rows, labels, np.ones(len(rows))), 0.0, seed=1).any()
 
 
 def test_shares_of_few_answers_recalibrate_all_alike(tiny_params):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -194,6 +196,27 @@ def test_extra_rows_help_to_train_and_are_never_tested(question_disjoint):
     found = comparison.cross_validate("same_task", {}, seed=0, table=whole, folds=folds)
     assert np.isfinite(found.probabilities[:40]).all()
     assert np.isnan(found.probabilities[40:]).all()
+
+
+@pytest.mark.torch
+def test_folds_of_small_networks_may_train_in_processes_of_their_own(tiny_params):
+    rows = some_table(60)
+    whole, folds = comparison.folds_of(rows, None, folds=2, rng=np.random.default_rng(1))
+    reports: list[tuple[int, int, str]] = []
+
+    def told(done: int, total: int, text: str) -> None:
+        reports.append((done, total, text))
+
+    params = {**tiny_params, "members": 1, "calibration_share": 0.0}
+    one, other = (
+        comparison.cross_validate("bert", params, seed=0, table=whole, folds=folds, workers=workers, progress=progress)
+        for workers, progress in ((1, None), (2, told))
+    )
+    assert one.probabilities == pytest.approx(other.probabilities, abs=1e-4)
+    assert [done for done, _total, _text in reports] == [1, 2]
+    only = replace(folds[0], train=folds[0].train[whole.labels[folds[0].train] == 1])
+    with pytest.raises(PredictorError, match="fold 2 of 2: "):
+        comparison.cross_validate("bert", params, seed=0, table=whole, folds=[folds[1], only], workers=2)
 
 
 def test_a_predictor_whose_predictions_are_no_probabilities_fails_by_itself(monkeypatch, test_rows):

@@ -203,7 +203,7 @@ def model_tables(scores: Sequence[ModelScore]) -> Iterator[tuple[str, Piece]]:
         plain: list[list[Any]] = []
         shown = []
         for score in scores:
-            cells = [score.name]
+            cells = [score.name, str(score.pairs)]
             for place, alpha in enumerate(score.alphas.tolist()):
                 own = paper.get(score.name)
                 low, high = getattr(score, f"{measure}_interval")[place].tolist()
@@ -218,7 +218,7 @@ def model_tables(scores: Sequence[ModelScore]) -> Iterator[tuple[str, Piece]]:
                 cells.append(str(figure))
             shown.append(cells)
         alphas = scores[0].alphas.tolist()
-        header = ["model", *(f"alpha {alpha:g} ({100 * threshold_of(alpha)[0]:.0f} %)" for alpha in alphas)]
+        header = ["model", "pairs", *(f"alpha {alpha:g} ({100 * threshold_of(alpha)[0]:.0f} %)" for alpha in alphas)]
         note = (
             "In brackets: 95 % intervals over pairs. The paper heads these columns 50, 90, 95 and 99 %; its numbers "
             "are those of alpha 1, 19, 50 and 99."
@@ -573,11 +573,13 @@ STYLE = (
     "body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em;overflow-wrap:anywhere}"
     "table{border-collapse:collapse;margin:1em 0}"
     "th,td{border-bottom:1px solid #bbb;padding:.2em .6em;text-align:left;vertical-align:top}img{max-width:100%}"
+    "@media (min-width:60.01em){th,td{overflow-wrap:break-word}td.text{overflow-wrap:anywhere;min-width:12em}}"
     "@media (max-width:60em){thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}"
     "table,tbody,tr,td{display:block}tr{border-bottom:1px solid #777;padding:.4em 0}td{border:0;padding:.1em 0}"
     "td:not(:empty)::before{content:attr(data-label) ': ';font-weight:bold}details{display:inline}}"
 )
 LONGEST = 160  # characters of a cell that are shown at once
+A_TEXT = 40  # A cell of more characters may break anywhere; of others, words stay whole where there is room.
 
 
 def html_page(title: str, pieces: Sequence[Piece], notes: Sequence[str]) -> str:
@@ -590,7 +592,8 @@ def html_page(title: str, pieces: Sequence[Piece], notes: Sequence[str]) -> str:
         *(f"<p>{escape(note)}</p>" for note in notes),
     ]
     for piece in pieces:
-        parts.append(f'<section id="{piece.name}"><h2>{escape(piece.title)}</h2>')
+        heading = piece.title if piece.table is None else piece.table.title
+        parts.append(f'<section id="{piece.name}"><h2>{escape(heading)}</h2>')
         if piece.missing:
             parts.append(f"<p>Not here: {escape(piece.missing)}.</p>")
         if piece.picture is not None:
@@ -609,13 +612,17 @@ def _html_table(table: Table) -> Iterator[str]:
         yield f"<table><thead><tr>{head}</tr></thead><tbody>"
         for row in layout.rows:
             cells = (
-                f'<td data-label="{escape(name)}">{_html_cell(cell)}</td>'
+                f'<td data-label="{escape(name)}"{_class_of(cell)}>{_html_cell(cell)}</td>'
                 for name, cell in zip(layout.header, row, strict=True)
             )
             yield f"<tr>{''.join(cells)}</tr>"
         yield "</tbody></table>"
     if table.note:
         yield f"<p>{escape(table.note)}</p>"
+
+
+def _class_of(cell: object) -> str:
+    return ' class="text"' if len(str(cell)) > A_TEXT else ""
 
 
 def _html_cell(cell: object) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,8 +158,8 @@ def _scored(sample: Sample | None) -> tuple[Sample, dict[int, ScoredPairs]]:
 def _figure_2(sample: Sample | None) -> Piece:
     given, pairs = _scored(sample)
     note = (
-        f"{len(given)} pairs of {given.file}, each under both outcomes, with the predictions as given; the paper has "
-        "10,000. In brackets: 95 % intervals of the mean over such pairs."
+        f"{len(given)} pairs of {Path(given.file).name}, each under both outcomes, with the predictions as given; the "
+        "paper has 10,000. In brackets: 95 % intervals of the mean over such pairs."
     )
     note = " ".join([note, *_sentences(given.notes)])
     return figure_2(pairs, note)
@@ -167,8 +168,8 @@ def _figure_2(sample: Sample | None) -> Piece:
 def _figure_6(sample: Sample | None) -> Piece:
     given, pairs = _scored(sample)
     note = (
-        f"{len(given)} pairs of {given.file}, each under both outcomes, with the predictions as given; the paper has "
-        "10,000. The prediction of one pair has no interval over pairs."
+        f"{len(given)} pairs of {Path(given.file).name}, each under both outcomes, with the predictions as given; the "
+        "paper has 10,000. The prediction of one pair has no interval over pairs."
     )
     note = " ".join([note, *_sentences(given.notes)])
     return figure_6(pairs, note)
@@ -202,8 +203,8 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
         ]
     pairs.sort(key=lambda one: (-one.rise, one.llm))
     note = (
-        f"Pairs of {sample.file} whose evidence the model answered correctly: how often it is wrong on the target, "
-        "over all of them and over those where a change of belief is predicted. Files hold no beliefs, so that "
+        f"Pairs of {Path(sample.file).name} whose evidence the model answered correctly: how often it is wrong on the "
+        "target, over all of them and over those where a change of belief is predicted. Files hold no beliefs, so that "
         "predicted changes stand in the place of stated ones. Intervals are over pairs."
     )
     return figure_4(models, pairs, PREDICTED, note)

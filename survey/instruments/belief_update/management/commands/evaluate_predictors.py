@@ -346,7 +346,13 @@ class Command(HunchCommand):
 
         def run(row: Contender, progress: Progress) -> Predictions:
             made = comparison.cross_validate(
-                row.predictor, row.params, seed=seed, table=whole, folds=folds, progress=progress
+                row.predictor,
+                row.params,
+                seed=seed,
+                table=whole,
+                folds=folds,
+                progress=progress,
+                workers=processors(),
             )
             return replace(made, name=row.name, probabilities=made.probabilities[tested])
 
@@ -440,7 +446,6 @@ def chosen_rows(
         settings_of(made.predictor, made.params)
         if made.predictor == "bert":
             made = made if "members" in made.params else made.with_params(members=comparison.default_seeds())
-            made = made.with_params(calibration_share=comparison.CALIBRATION_SHARE)
         found.append(made)
     return comparison.with_columns(found, columns) if columns else found
 
