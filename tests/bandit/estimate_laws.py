@@ -220,19 +220,21 @@ def thin_strata(*, rest, studies, seed, people=20):
     return law_of(rows)
 
 
-def policies(*, people, studies, seed):
-    """Differences between other policies and the stage's own, where both have an effective sample of 100 or more."""
+def policies(*, people, studies, seed, own="epsilon 0.2"):
+    """Differences between other policies and the stage's own, with the mean effective sample size of each."""
     rng = np.random.default_rng([4, seed, people])
     truth = truth_of()
     items = rng.choice(UNIVERSE, POOL, replace=False)
     logit, chance = truth.logit[items], truth.chance[items]
     score = 1 / (1 + np.exp(-truth.score[items]))
     designs = {
-        "own": bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.1),
+        "epsilon 0.2": bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.1),
         "epsilon 0.1": bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1),
         "epsilon 0.5": bandit.EpsilonGreedy(epsilon=0.5, top_fraction=0.1),
         "top 0.2": bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2),
         "softmax": bandit.Softmax(temperature=0.15, floor=0.1),
+        "proportional": bandit.Proportional(trade_off=0.2, power=4),
+        "uniform": bandit.Uniform(),
     }
     n = people * ITEMS
     chances = {
@@ -242,23 +244,23 @@ def policies(*, people, studies, seed):
     means = {name: float(np.dot(one, chance) / one.sum()) for name, one in chances.items()}
     rows, sizes = {}, {}
     for _ in range(studies):
-        drawn = bandit.draw(design=designs["own"], n=n, scores=score, n_candidates=POOL, rng=rng)
+        drawn = bandit.draw(design=designs[own], n=n, scores=score, n_candidates=POOL, rng=rng)
         person = rng.permutation(n) % people
         answered = rng.random(n) > 0.1
         odds = logit[drawn.selected] + rng.normal(0, 1, people)[person]
         values = (rng.random(n) < 1 / (1 + np.exp(-odds)))[answered].astype(float)
-        for name in list(designs)[1:]:
+        for name in [name for name in designs if name != own]:
             found = bandit.compare_policies(
                 values=values,
                 selected=drawn.selected[answered],
-                logged=chances["own"],
-                first=chances["own"],
+                logged=chances[own],
+                first=chances[own],
                 second=chances[name],
                 stratum=drawn.stratum[answered],
                 planned=[stratum.n for stratum in drawn.strata],
                 cluster=person[answered],
             )
-            rows.setdefault(name, []).append(minus(found, means[name] - means["own"]))
+            rows.setdefault(name, []).append(minus(found, means[name] - means[own]))
             sizes.setdefault(name, []).append(found.effective_sample_size)
     return {name: (law_of(own), float(np.mean(sizes[name]))) for name, own in rows.items()}
 

@@ -29,6 +29,13 @@ class Beside:
 
 SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
 
+MEANINGS = {
+    SUCH_QUESTIONS: "holds if the bank's questions are a random draw from questions like them, of the same tasks",
+    STAYED: "holds if leaving depends on nothing but the item's number, the person's own answers before, and levels",
+    BOUNDS: "holds if unanswered items differ from answered ones by an odds ratio",
+    WORST_CASE: "holds whatever the unanswered items had got",
+}
+
 
 def beside(figure: Figure) -> Iterator[Beside]:
     if figure.such_questions is not None:
@@ -37,7 +44,7 @@ def beside(figure: Figure) -> Iterator[Beside]:
             "such questions",
             figure.such_questions,
             figure.such_questions.interval,
-            "holds if the bank's questions are a random draw from questions like them, of the same tasks",
+            MEANINGS[SUCH_QUESTIONS],
         )
     if figure.stayed is not None:
         yield Beside(
@@ -45,18 +52,17 @@ def beside(figure: Figure) -> Iterator[Beside]:
             "weighted for leaving",
             figure.stayed,
             figure.stayed.interval,
-            "holds if leaving depends on nothing but the item's number, the person's own answers before, and levels",
+            MEANINGS[STAYED],
         )
     if figure.bounds is not None:
         yield _of_bounds(
             BOUNDS,
             f"bounds, odds ratio {figure.bounds.odds_ratio:g}",
             figure.bounds,
-            f"holds if unanswered items differ from answered ones by an odds ratio of at most "
-            f"{figure.bounds.odds_ratio:g}",
+            f"{MEANINGS[BOUNDS]} of at most {figure.bounds.odds_ratio:g}",
         )
     if figure.worst_case is not None:
-        yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, "holds whatever the unanswered items had got")
+        yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, MEANINGS[WORST_CASE])
 
 
 def _of_bounds(kind: str, title: str, found: Bounds, note: str) -> Beside:

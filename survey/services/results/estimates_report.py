@@ -4,7 +4,7 @@ The page of estimates shows the figures of all stages; here are also those of ea
 threshold, with all their digits as files.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from survey.contracts import instruments
@@ -87,7 +87,12 @@ def _tables(report: StudyEstimates) -> Iterator[Table]:
         estimate_tables.ESTIMATES,
         rows,
         layouts=[
-            Layout(SHOWN, [_shown(one) for one in of_all], "All stages together, and what stands beside each figure"),
+            Layout(
+                SHOWN,
+                [_shown(one) for one in of_all],
+                "All stages together, and what stands beside each figure",
+                " ".join(_meanings({one["kind"] for one in of_all})),
+            ),
             Layout(BY_STAGE, [_shown_stage(one) for one in of_one], "Each stage by itself"),
         ],
     )
@@ -102,7 +107,17 @@ def _plain(name: str, title: str, columns: Sequence[Column], rows: Iterator[list
 
 def _shown(row: Mapping[str, Any]) -> list[str]:
     kind = row["kind"] if row["stage"] is None else f"{row['kind']}, stage {row['stage']}"
-    return [_part(row), row["title"], kind, *_numbers(row), _p(row["p"]), *_counts(row), row["notes"] or ""]
+    notes = row["notes"] or ""
+    if row["kind"] in beside.MEANINGS:  # What it means is said once, below the table.
+        notes = notes.partition("; ")[2]
+    return [_part(row), row["title"], kind, *_numbers(row), _p(row["p"]), *_counts(row), notes]
+
+
+def _meanings(kinds: Collection[str]) -> Iterator[str]:
+    for kind, meaning in beside.MEANINGS.items():
+        if kind in kinds:
+            end = " of at most the stated number" if kind == beside.BOUNDS else ""
+            yield f"{kind}: {meaning}{end}."
 
 
 def _shown_stage(row: Mapping[str, Any]) -> list[str]:

@@ -989,56 +989,68 @@ def _effect(read: Sequence[_Read], factor: str, labels: Sequence[str], index: in
     if figure.combined is None:
         return figure
     sides = [[_under(one, factor, label, against=labels[1]) for one in read] for label in labels]
-    return replace(
-        figure,
-        stayed=analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True)),
-        **_bounds_of_difference(figure, sides, index, [(None, None), (None, None)]),
-    )
+    stayed = analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True))
+    return _with_bounds(replace(figure, stayed=stayed), sides, index)
 
 
-def _bounds_of_difference(
+def _with_bounds(
     figure: Figure,
     sides: Sequence[Sequence[_Read]],
     index: int,
-    masks: Sequence[tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None]],
-) -> dict[str, Bounds | None]:
-    """Bounds of a difference: of the means of its two sides, from the stages of the figure with their weights.
+    masks: Sequence[tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None]] = ((None, None), (None, None)),
+) -> Figure:
+    """A difference with its bounds: those of the means of its two sides, from its own stages with their weights.
 
     Args:
         sides: the parts of the first and of the second side.
         masks: of each side the answers and the unanswered items that it is about; None for all.
     """
     if sides[0][0].estimands.measures[index].per is not None:
-        return {}
-    people = [set(np.concatenate([one.part.cluster for one in side]).tolist()) for side in sides]
-    if any(inside is not None for inside, _lost in masks):
-        people = [
-            set(np.concatenate([one.part.cluster[own] for one, own in zip(side, inside or (), strict=True)]).tolist())
-            for side, (inside, _lost) in zip(sides, masks, strict=True)
-        ]
-    found = {}
-    for name, odds_ratio in (("bounds", sides[0][0].odds_ratio), ("worst_case", np.inf)):
-        ends = []
-        for side, (inside, lost) in zip(sides, masks, strict=True):
-            measures = [one.estimands.measures[index] for one in side]
-            ends.append(
-                analysis.bounds_of(
-                    figure,
-                    [one.part for one in side],
-                    [measure.values for measure in measures],
-                    where=[measure.where for measure in measures],
-                    inside=inside,
-                    lost=lost,
-                    odds_ratio=odds_ratio,
-                    span=measures[0].span,
-                    share=measures[0].is_share,
-                )
-            )
-        if ends[0] is None or ends[1] is None:
-            continue
-        both = bandit.difference_of_bounds(ends[0], ends[1], same_people=bool(people[0] & people[1]))
-        found[name] = analysis.with_losses(both)
-    return found
+        return figure
+    people = [_people_of(side, inside) for side, (inside, _lost) in zip(sides, masks, strict=True)]
+
+    def bounds(odds_ratio: float) -> Bounds | None:
+        one, other = (
+            _bounds_of_side(figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio)
+            for side, (inside, lost) in zip(sides, masks, strict=True)
+        )
+        if one is None or other is None:
+            return None
+        return analysis.with_losses(
+            bandit.difference_of_bounds(one, other, same_people=not people[0].isdisjoint(people[1]))
+        )
+
+    return replace(figure, bounds=bounds(sides[0][0].odds_ratio), worst_case=bounds(np.inf))
+
+
+def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> set[int]:
+    clusters = [one.part.cluster for one in side]
+    if inside is not None:
+        clusters = [own[mask] for own, mask in zip(clusters, inside, strict=True)]
+    return set(np.concatenate(clusters).tolist())
+
+
+def _bounds_of_side(
+    figure: Figure,
+    side: Sequence[_Read],
+    index: int,
+    *,
+    inside: Sequence[np.ndarray] | None,
+    lost: Sequence[np.ndarray] | None,
+    odds_ratio: float,
+) -> Bounds | None:
+    measures = [one.estimands.measures[index] for one in side]
+    return analysis.bounds_of(
+        figure,
+        [one.part for one in side],
+        [measure.values for measure in measures],
+        where=[measure.where for measure in measures],
+        inside=inside,
+        lost=lost,
+        odds_ratio=odds_ratio,
+        span=measures[0].span,
+        share=measures[0].is_share,
+    )
 
 
 def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
@@ -1084,11 +1096,8 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
                     for one, measure, part in zip(read, own, parts, strict=True)
                 ]
                 masks = [([part == label for part in parts], _lost(read, name, label)) for label in labels]
-                figure = replace(
-                    figure,
-                    stayed=analysis.stayed_of(figure, [one.part for one in read], weighted, pooled=with_weights),
-                    **_bounds_of_difference(figure, (read, read), index, masks),
-                )
+                stayed = analysis.stayed_of(figure, [one.part for one in read], weighted, pooled=with_weights)
+                figure = _with_bounds(replace(figure, stayed=stayed), (read, read), index, masks)
             differences.append(figure)
     return DivisionFigures(
         name=name,

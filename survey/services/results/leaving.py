@@ -93,12 +93,11 @@ def read_answered(
                     found.append((answer.pk, values[answer.pk], *own, left, known))
                     under.append([items[index].levels.get(factor, "") for factor in factors])
     columns = list(zip(*found, strict=True)) or [()] * 8
-    kinds = (np.int64, np.float64, np.int64, np.int64, np.int64, np.int64, np.bool_, np.bool_)
     numbered = [np.unique(np.array(one, dtype=str), return_inverse=True)[1] for one in zip(*under, strict=True)]
-    return AnswersInOrder(
-        *(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)),
-        levels=np.column_stack(numbered) if numbered else np.empty((len(found), 0), dtype=np.int64),
-    )
+    levels = np.column_stack(numbered) if numbered else np.empty((len(found), 0), dtype=np.int64)
+    kinds = (np.int64, np.float64, np.int64, np.int64, np.int64, np.int64, np.bool_, np.bool_)
+    arrays: list[np.ndarray] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
+    return AnswersInOrder(*[*arrays, levels])
 
 
 def _sittings(given: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:

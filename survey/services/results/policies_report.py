@@ -9,7 +9,7 @@ from survey.contracts.measures import SHARE
 from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
-from survey.models import Stage, Study
+from survey.models import Study
 
 from . import beside, comparing
 from .comparing import PolicyLine, StageComparison
@@ -58,11 +58,6 @@ class PoliciesReport(Report):
             choices=_quick_predictors,
         ),
     )
-
-    def obstacle(self, study: Study) -> str:
-        if not study.main_stages().filter(state=Stage.State.FROZEN).exists():
-            return f"{study.slug}: no stage is frozen yet, so there is nothing to compare"
-        return ""
 
     def make(self, study: Study, given: Given) -> Findings:
         for name in ("epsilon", "top_fraction", "design", "predictor"):
