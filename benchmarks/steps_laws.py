@@ -56,14 +56,14 @@ LARGE = {"items": 4000, "people": 16_000}
 
 def figures(
     answers: StepAnswers, *, rng: np.random.Generator
-) -> tuple[dict[str, StepFigure], Composition, Composition, StepFigure]:
+) -> tuple[dict[str, StepFigure], Composition, Composition, list[StepFigure]]:
     """Every figure that the report gives an interval, and what of it says which way fits best."""
     by_clip = [compose(answers, clip=clip) for clip in CLIPS]
     in_points = compose(answers, in_points=True)
     main = by_clip[0]
     if main is None or in_points is None:
         raise ValueError("the plan is too small")
-    scale = scale_of_adding(answers, rng=rng)
+    scale, uncut = (scale_of_adding(answers, rng=rng, cut=cut) for cut in (True, False))
     found = {
         "slope": main.slope,
         **{f"weight of step {step}": one for step, one in enumerate(main.weights, 1)},
@@ -75,7 +75,7 @@ def figures(
         "order, points": order_effect(answers, in_points=True),
         "scale": scale,
     }
-    return found, main, in_points, scale
+    return found, main, in_points, [scale, uncut]
 
 
 def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float, float]], float, str, bool]:
@@ -83,8 +83,8 @@ def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float
     way that fits best, and whether the interval excludes the slope of Bayesian people."""
     rng = generator(SEED, name, number)
     answers = study(plan, rng=rng)
-    found, main, in_points, scale = figures(answers, rng=rng)
-    best = best_of(fits(main, in_points), scale)
+    found, main, in_points, scales = figures(answers, rng=rng)
+    best = best_of(fits(main, in_points), scales)
     values = [
         (float("nan"),) * 3 if each.value is None or each.low is None or each.high is None else each[:3]
         for each in found.values()

@@ -7,6 +7,7 @@ the next one is taken.
 import logging
 import re
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,6 +40,11 @@ MOST_STEPS = 1000
 # The order in which pages are listed: the pages before consent, the blocks, the ends.
 ENTRY, ENDS = -1, 1000
 PERCENT = re.compile(r"\b\d{1,3} %")
+NUMBER = re.compile(r"_\d+")
+# Kinds of parts that hold what an item is about, and not words of the page.
+CONTENTS = ("question", "prompt", "reply", "fragment", "context", "token", "passage", "passage_question")
+# Pages of one screen, with items of one kind under the same levels, that differ by what was answered before.
+MOST_ALIKE = 6
 NAMESPACE = uuid.UUID("6f2f8f0e-6a5c-4b8e-9a3b-52b8c2a0d9f1")
 
 
@@ -85,6 +91,7 @@ class Walk:
         self._last: Key = ()
         self._origin: Key = ()
         self._has_remarked = False
+        self._alike: Counter[tuple[str, str, int]] = Counter()
         shown = stage.slots.values_list("item", flat=True)
         self.kinds_shown = {kinds[item] for item in shown}
 
@@ -171,7 +178,8 @@ class Walk:
                 break
             if is_new:
                 self._errors(route, shown)
-            if every_path and shown.kind != "item":
+            # Another answer to an item or for practice leads to the same pages with another number on them.
+            if every_path and shown.kind not in ("item", "practice"):
                 self._other_answers(route, shown, person, depth=0)
             if every_path and is_new and shown.kind == "item":
                 self._remark(route, shown)
@@ -291,7 +299,7 @@ class Walk:
             parts.append("second-attempt")
         name = "-".join(part for part in parts if part) + suffix
         shown_parts = step.screen.parts.values() if step.screen else ()
-        questions = [str(part["value"]) for part in shown_parts if part["kind"] == "question"]
+        questions = [str(part["value"]) for part in shown_parts if part["kind"] in CONTENTS]
         return self._keep(name, (sitting.block, 0), questions=questions, kind=kind)
 
     def _keep(self, name: str, place: tuple[int, int], *, questions: Sequence[str] = (), kind: str = "") -> bool:
@@ -299,6 +307,11 @@ class Walk:
         page = Page(self._html)
         key = (name.partition("-")[0], *_said(page, questions))
         is_new = key not in self.screens
+        if is_new and place[0] not in (ENTRY, ENDS):
+            alike = (NUMBER.sub("", name), kind, self._number)
+            self._alike[alike] += 1
+            if self._alike[alike] > MOST_ALIKE:
+                return False
         if is_new:
             heading = next((element.text for element in page.main.walk() if element.tag == "h1"), name)
             self.screens[key] = PrintedScreen(
@@ -369,7 +382,8 @@ def _words(element: Element, questions: Sequence[str]) -> Iterator[str]:
         return
     if "data-part" in attributes:
         is_number = element.text.strip().rstrip(" %").isdigit()
-        if is_number or "question" in attributes.get("class", ""):
+        is_content = bool(element.text.strip()) and element.text.strip() in questions
+        if is_number or is_content or "question" in attributes.get("class", ""):
             yield f"[{attributes['data-part']}]"
             return
     if element.tag in ("input", "textarea", "button"):

@@ -160,7 +160,7 @@ class NextToken(ListedInstrument):
             StateRefused: none was cut yet, and they are many or the tokenizer is one on disk.
             HunchError: the tokenizer cannot be used, or a passage does not survive it.
         """
-        quick = passages.is_quick(self.source, len(questions))
+        quick = passages.is_cut_quickly(self.source, len(questions))
         try:
             counts = self.token_counts(questions)
         except StateRefused:
@@ -201,7 +201,7 @@ class NextToken(ListedInstrument):
         for index, model in enumerate(self.study.config.models):
             source = passages.source_of(model)
             unread = passages.unread_by(source, self.tokenizer, texts)
-            if unread and passages.is_quick(model.source, len(unread)):
+            if unread and passages.is_read_quickly(model.source, len(unread)):
                 try:
                     passages.expect(source, self.tokenizer, unread)
                 except HunchError as exc:

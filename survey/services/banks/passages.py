@@ -47,9 +47,9 @@ PAIRS = "pairs"
 SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
 PART = 100
 ASKED_AT_ONCE = 500
-# Passages that are cut, and read by n-gram models, while a study is created. More of them, and models on disk, need the
-# command.
-AT_ONCE = 300
+# Passages that are cut, and that an n-gram model reads, while a study is created, in a few seconds. More of them, and
+# models on disk, need the command.
+CUT_AT_ONCE, READ_AT_ONCE = 300, 100
 LISTED = 30  # tokens that a list of those with a beginning has at most
 PROBLEMS_SHOWN = 20
 
@@ -382,9 +382,14 @@ def unread_by(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> l
     return [one for one in wanted if text_hash(one.text) not in known]
 
 
-def is_quick(source: str, count: int) -> bool:
-    """Whether so many passages are cut or read in a few seconds by what has this source."""
-    return count <= AT_ONCE and (source == CHARACTERS or source.partition(":")[0] in (PAIRS, NGRAM))
+def is_cut_quickly(tokenizer: str, count: int) -> bool:
+    """Whether so many passages are cut in a few seconds by the tokenizer with this source."""
+    return count <= CUT_AT_ONCE and (tokenizer == CHARACTERS or tokenizer.partition(":")[0] in (PAIRS, NGRAM))
+
+
+def is_read_quickly(model: str, count: int) -> bool:
+    """Whether so many passages are read in a few seconds by the model with this source."""
+    return count <= READ_AT_ONCE and model.partition(":")[0] == NGRAM
 
 
 def expectations_of(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, np.ndarray]:

@@ -201,6 +201,56 @@ def test_the_next_token_is_in_no_answer_before_its_guess(tales: None, client: Cl
     assert page.main["data-kind"] == "end"
 
 
+def test_no_other_address_and_no_answer_of_the_api_says_how_the_text_goes_on(tales: None, client: Client) -> None:
+    """All that a browser or a program can ask for in a sitting: remarks, beacons, look-ups, refusals, the whole API."""
+    study = cast.study(**{**STUDY, "sitting": {"items": 1}})
+    opened(study)
+    page = arrive(client, slug=study.slug)
+    run = TokenRun.objects.select_related("question").get(item__slots__assignments__sitting__stage__study=study)
+    root = f"/s/{study.slug}"
+    begun = client.post(f"/api/v1/studies/{study.slug}/sittings/", {"consent": True}, content_type="application/json")
+    token = {"X-Sitting-Token": begun.json()["token"]}
+    other = run_of(Sitting.objects.order_by("-pk")[0])
+    asked: list[Any] = [begun]
+    for address in (
+        "/",
+        "/consent",
+        "/sitting",
+        "/sitting?anew=1",
+        "/report",
+        "/resume",
+        "/back",
+        "/beacon",
+        "/robots.txt",
+    ):
+        for method in (client.get, client.head, client.options):
+            asked.append(method(root + address))
+        asked.append(client.get(root + address, headers={"Purpose": "prefetch", "Sec-Purpose": "prefetch;prerender"}))
+    hidden = page.hidden
+    asked += [
+        client.post(f"{root}/report", {**hidden, "position": "1", "screen": "guess_1", "comment": "odd"}),
+        client.post(f"{root}/beacon", {"step": hidden["step"], "opened": "ab" * 16}),
+        client.post(f"{root}/resume"),
+        client.post(f"{root}/sitting", {**hidden, "guess": "zzz"}, headers={"X-Hunch-Exchange": "1"}),
+        client.post(f"{root}/sitting", {**hidden, "step": "99", "guess": " the"}),
+        client.get(f"/tokens/{run.tokenizer.sha256}"),
+    ]
+    for path in ("sitting/", "sitting/left/", "sitting/report/", f"studies/{study.slug}/", "studies/", "readings/"):
+        asked.append(client.get(f"/api/v1/{path}", headers=token))
+        asked.append(client.post(f"/api/v1/{path}", {"step": 1}, content_type="application/json", headers=token))
+    for path in ("answers/", "answers.csv", "reports/", "reports/next_token/", "stages/", "file/", "overview/"):
+        refused = client.get(f"/api/v1/studies/{study.slug}/{path}", headers=token)
+        assert refused.status_code in (401, 403, 404), path
+        asked.append(refused)
+    for own in (run, other):
+        first = own.run_tokens[own.asked_places[0]]
+        secret = own.question.plain[first.start : first.start + 24].strip()
+        assert len(secret) > 15
+        for answer in asked:
+            assert secret not in f"{answer.content.decode(errors='replace')} {dict(answer.headers)}"
+    assert not TokenGuess.objects.exists()
+
+
 def test_what_is_typed_is_a_token_or_leads_to_a_list(tales: None) -> None:
     form = form_of(passages.registered("pairs:tales"))
     made = form({"guess": " the"})

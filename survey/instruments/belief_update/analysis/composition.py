@@ -161,12 +161,15 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
         (change[0] - slope * change[1].sum(axis=2)).sum(axis=1)[:, None],
         np.array([[ones @ single @ ones]]),
         clusters,
+        own=item_single.sum(axis=(1, 2))[:, None, None],
     )[0, 0]
     count, crowd = int(used.sum()), len(np.unique(person))
     reach = student_t_quantile(0.975, min(count, crowd) - 1)
     if weighed is None:
         return None
-    covariance = _covariance(item_cross - item_single @ weighed, change[0] - change[1] @ weighed, single, clusters)
+    covariance = _covariance(
+        item_cross - item_single @ weighed, change[0] - change[1] @ weighed, single, clusters, own=item_single
+    )
     contrast = np.zeros(answers.steps)
     contrast[[0, -1]] = -1, 1
     return Composition(
@@ -267,10 +270,13 @@ def _covariance(
     slope_of: np.ndarray,
     clusters: tuple[np.ndarray, np.ndarray, np.ndarray],
     *,
+    own: np.ndarray | None = None,
     at_least_items: bool = True,
 ) -> np.ndarray:
     """The sandwich over items and people. `by_item` (G, m): each item's part of the moments, which add up to 0;
-    `by_answer` (n, m): what each answer moves them by; `slope_of`: the moments' derivative.
+    `by_answer` (n, m): what each answer moves them by; `slope_of`: the moments' derivative, to which each item adds
+    `own` (G, m, m). With it the variance over items is that of leaving out one item after the other: an item with long
+    changes pulls the estimate to itself, and its part of the moments alone would look too small.
 
     `at_least_items`: never below the variance over items alone. That makes up for what a sandwich of a ratio has too
     little in small studies. A difference of means has nothing to make up for: there it would count chance alone.
@@ -281,6 +287,11 @@ def _covariance(
     np.add.at(people, person, answers)
     items, crowd = np.count_nonzero(weight), len(people)
     over_items = items / (items - 1) * parts.T @ parts
+    if own is not None:
+        left = slope_of - weight[:, None, None] * own
+        if (np.linalg.det(left) > 0).all():
+            without = (slope_of @ np.linalg.solve(left, parts[:, :, None]))[:, :, 0]
+            over_items = (items - 1) / items * without.T @ without
     over_people = crowd / max(crowd - 1, 1) * people.T @ people
     middle = over_items + over_people - answers.T @ answers
     # The difference of two estimates may come out too small, or not be a variance at all.
@@ -414,26 +425,32 @@ def fits(logits: Composition, in_points: Composition) -> list[WayFit]:
     return found
 
 
-def best_of(found: Sequence[WayFit], shape: StepFigure) -> str:
-    """The name of the way that fits best: the lowest score. Where all changes count in full, `shape` (see
-    `scale_of_adding`) helps to decide on which scale they add."""
+def best_of(found: Sequence[WayFit], shapes: Sequence[StepFigure]) -> str:
+    """The name of the way that fits best: the lowest score. Where all changes count in full, `shapes` (see
+    `scale_of_adding`, with sums cut at the ends and not) help to decide on which scale they add. They rest on the same
+    answers as the distances, so that these count by half and the shapes by their mean."""
     scores = {one.name: one.score for one in found}
     best = min(scores, key=lambda name: scores[name])
-    if best in ("bayes", "additive") and shape.value is not None and shape.error:
-        scores["bayes"] += ((shape.value - 1) / shape.error) ** 2
-        scores["additive"] += (shape.value / shape.error) ** 2
-        best = min(("bayes", "additive"), key=lambda name: scores[name])
-    return best
+    known = [(one.value, one.error) for one in shapes if one.value is not None and one.error]
+    if best not in ("bayes", "additive") or not known:
+        return best
+    for name, aim in (("bayes", 1.0), ("additive", 0.0)):
+        scores[name] = scores[name] / 2 + float(np.mean([((value - aim) / error) ** 2 for value, error in known]))
+    return min(("bayes", "additive"), key=lambda name: scores[name])
 
 
 def scale_of_adding(
-    answers: StepAnswers, *, rng: np.random.Generator, clip: float = CLIPS[0], splits: int = 8
+    answers: StepAnswers, *, rng: np.random.Generator, clip: float = CLIPS[0], splits: int = 8, cut: bool = True
 ) -> StepFigure:
     """On which scale changes add up: 1 in log-odds, 0 in points.
 
     The two ways foresee different beliefs. What was stated less what adding points foresees is set against the
     difference of the two; single changes and sequences come from different halves of the people, both ways, and the
     figure rests on several splits. Its interval takes the items as clusters, and leaves out one after the other.
+
+    Args:
+        cut: sums of points beyond 0 and 100 count as these, since nobody states more. Without that the figure has less
+            noise, and is above 0 for people who add points where their sums reach the ends.
     """
     logits = log_odds(answers.belief, clip=clip)
     share = answers.belief / 100
@@ -457,8 +474,9 @@ def scale_of_adding(
                 ]
                 total = [one.sum(axis=1)[item] for one in alone]
                 count = np.bincount(item, minlength=items)
-                # Nobody states more than 100, or less than 0.
-                by_points = np.clip(share[half, 0] + total[1], 0.0, 1.0)
+                by_points = share[half, 0] + total[1]
+                if cut:
+                    by_points = np.clip(by_points, 0.0, 1.0)
                 by_logits = 1 / (1 + np.exp(-(logits[half, 0] + total[0])))
                 differs.append(np.bincount(item, weights=by_logits - by_points, minlength=items) / count)
                 stays.append(np.bincount(item, weights=share[half, -1] - by_points, minlength=items) / count)

@@ -76,7 +76,9 @@ def composed(study: Study, condition: Sequence[str] = ()) -> ComposedStudy:
             "first, which is what says how much it changes alone: collect more answers of each item "
             '(responses_per_item), with evidence_order = "shuffled"'
         )
-    shape = scale_of_adding(answers, rng=generator(study.seed, "composition", "scale"))
+    shapes = [
+        scale_of_adding(answers, rng=generator(study.seed, "composition", "scale"), cut=cut) for cut in (True, False)
+    ]
     every = fits(by_clip[0], in_points)
     return ComposedStudy(
         answers=answers,
@@ -85,9 +87,9 @@ def composed(study: Study, condition: Sequence[str] = ()) -> ComposedStudy:
         halves=halves(answers, rng=generator(study.seed, "composition", "halves")),
         ends=at_the_ends(answers),
         order=(order_effect(answers), order_effect(answers, in_points=True)),
-        shape=shape,
+        shape=shapes[0],
         fits=every,
-        best=best_of(every, shape),
+        best=best_of(every, shapes),
         bayes=bayes_slope(answers, rng=generator(study.seed, "composition", "bayes")),
         left_out=len(answers.weight) - by_clip[0].items,
     )

@@ -41,8 +41,9 @@ class StepsLiveReport(Report):
         counted = counting(study.main_stages()).order_by()
         stated = Belief.objects.filter(response__assignment__in=counted.values("pk")).order_by()
         given_by: defaultdict[int, list[tuple[str, int, int | None]]] = defaultdict(list)
-        for answer, *belief in stated.values_list("response__assignment", "kind", "value", "place").iterator(5000):
-            given_by[answer].append((belief[0], belief[1], belief[2]))
+        columns = stated.values_list("response__assignment", "kind", "value", "place")
+        for answer, kind, value, place in columns.iterator(5000):
+            given_by[answer].append((kind, value, place))
         steps = instruments.of_study(study).options.evidence_questions
         outcomes = [f"slot__item__pair__{name}" for name in OUTCOMES[:steps]]
         rows = []
