@@ -7,8 +7,9 @@ from csp.decorators import csp_update
 from django.contrib import admin
 from django.http import Http404, HttpRequest
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
+from survey.api.document import DocumentView
 from survey.api.metrics import metrics
 from survey.api.webhooks import panel_webhook
 from survey.health import healthz
@@ -27,7 +28,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("s/", include("frontend.urls")),
     path("api/v1/", include("survey.api.urls")),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema/", DocumentView.as_view(), name="schema"),
     path("api/docs/", api_docs, name="docs"),
     path("hooks/<slug:panel>", panel_webhook, name="panel-webhook"),
     path("healthz", healthz, name="healthz"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
@@ -134,8 +134,10 @@ def test_researchers_are_answered_as_documented(name: str, mode: GenerationMode)
     if mode is GenerationMode.NEGATIVE and not operation.query:
         return  # nothing in its address can be wrong
     study_with_answers()
-    seen = send_generated(operation, mode, {"Authorization": f"Token {token_of('reader', may_export=True)}"})
-    assert not set(seen) & {401, 403}, seen
+    # PostgreSQL gets half of them: how an address is read is the same there.
+    requests = EXAMPLES // 2 if connection.vendor == "postgresql" else EXAMPLES
+    headers = {"Authorization": f"Token {token_of('reader', may_export=True)}"}
+    assert not set(send_generated(operation, mode, headers, requests=requests)) & {401, 403}
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)

@@ -32,7 +32,6 @@ from django.template.response import SimpleTemplateResponse
 from django.test import Client
 from django.urls import URLResolver, get_resolver, reverse
 from django.utils import timezone
-from drf_spectacular.renderers import OpenApiYamlRenderer
 
 from survey.models import (
     ApiToken,
@@ -290,7 +289,6 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Stud
     # What a page says is no part of the table, and writing it would take most of the time.
     monkeypatch.setattr(SimpleTemplateResponse, "rendered_content", property(lambda _response: ""))
     monkeypatch.setattr(Template, "render", lambda *_given, **_named: " ")
-    monkeypatch.setattr(OpenApiYamlRenderer, "render", lambda *_given, **_named: b" ")
     monkeypatch.setattr(auth, "get_user", read_once(auth.get_user))
     app_list = AdminSite.get_app_list
     monkeypatch.setattr(AdminSite, "get_app_list", lambda *given: app_list(*given) if given[2:] else [])

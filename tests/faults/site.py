@@ -181,7 +181,12 @@ class Site:
         self.people = [Participant(self.base_url, self.fault_has_come) for _person in range(people)]
         for person in self.people:
             person.start()
-        wait_for("answers", lambda: sum(person.answered for person in self.people) >= until_answers)
+        wait_for("answers", lambda: self.answers >= until_answers)
+
+    @property
+    def answers(self) -> int:
+        """How many those inside have sent together."""
+        return sum(person.answered for person in self.people)
 
     def wait_for_people(self) -> None:
         for person in self.people:

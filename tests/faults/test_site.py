@@ -30,6 +30,7 @@ pytestmark = [
 ]
 PEOPLE = 4
 BEFORE = 12  # answers that were given when the fault comes, and at most 32; there are 44
+BETWEEN = 20  # answers that were given when a second fault comes
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +46,12 @@ def running(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pyt
 Fault = Callable[[Site], Iterator[None]]
 
 
-def web_is_killed(running: Site) -> Iterator[None]:
-    running.kill("web")
-    yield
-
-
-def processes_of_web_are_killed(running: Site) -> Iterator[None]:
+def processes_of_web_and_then_all_of_it_are_killed(running: Site) -> Iterator[None]:
+    """First those that answer, which their master starts again; after some more answers the master as well."""
     for process in running.processes("web")[1:]:
         process.kill()
+    wait_for("more answers", lambda: running.answers >= BETWEEN)
+    running.kill("web")
     yield
 
 
@@ -133,8 +132,7 @@ def a_second_beat(running: Site) -> Iterator[None]:
 @pytest.mark.parametrize(
     "fault",
     [
-        web_is_killed,
-        processes_of_web_are_killed,
+        processes_of_web_and_then_all_of_it_are_killed,
         web_is_restarted_with_a_migration,
         postgresql_is_restarted,
         postgresql_crashes,

@@ -6,7 +6,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,33 @@ def many_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factored, "_TILE", 16)
 
 
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], DaskCluster]]:
+    """A function that gives a cluster with two workers: the same one, mended where a test has broken it."""
+    with ExitStack() as stack:
+        running: list[DaskCluster] = []
+
+        def find() -> DaskCluster:
+            if not running or running[-1].scheduler.poll() is not None:
+                running.append(stack.enter_context(dask_cluster(tmp_path_factory.mktemp("dask"), workers=0)))
+            found = running[-1]
+            found.workers[:] = [worker for worker in found.workers if worker.poll() is None]
+            while len(found.workers) < 2:
+                found.add_worker()
+            return found
+
+        yield find
+
+
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
-    with dask_cluster(tmp_path, workers=2) as started:
+def cluster(clusters: Callable[[], DaskCluster]) -> DaskCluster:
+    return clusters()
+
+
+@pytest.fixture(scope="module")
+def empty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A scheduler without workers."""
+    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=0) as started:
         yield started
 
 
@@ -52,6 +77,20 @@ def started(address: str, workers: int) -> None:
     """Wait until the scheduler has so many workers."""
     with dask.Client(address.replace("dask://", "tcp://"), timeout=120, set_as_default=False) as client:
         client.wait_for_workers(workers, timeout=240)
+
+
+@contextmanager
+def worker_of(cluster: DaskCluster, code: Path) -> Iterator[None]:
+    """A worker with this code, which the scheduler has no longer afterwards."""
+    worker = cluster.add_worker(code=code)
+    started(cluster.address, 1)
+    yield
+    with dask.Client(cluster.address.replace("dask://", "tcp://"), timeout=120, set_as_default=False) as client:
+        worker.kill()
+        worker.wait(timeout=60)
+        until = time.monotonic() + 60
+        while client.scheduler_info()["workers"] and time.monotonic() < until:
+            time.sleep(0.05)
 
 
 def killed_at(number: int, victims: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -220,12 +259,11 @@ def test_a_step_waits_for_the_scheduler_and_fails_only_where_it_is_lost_in_the_m
     assert line.grade is doctor.Grade.BROKEN and "no scheduler answers" in line.what and "dask scheduler" in line.to_do
 
 
-def test_a_scheduler_without_workers_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_without_workers_is_said(empty_cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_of_dask, "WORKERS_WITHIN", 0.2)
-    with dask_cluster(tmp_path, workers=0) as cluster:
-        monkeypatch.setattr(settings, "HUNCH_COMPUTE", cluster.address)
-        with pytest.raises(ComputeAway, match="has no workers; start some"), compute.workers():
-            pass
+    monkeypatch.setattr(settings, "HUNCH_COMPUTE", empty_cluster.address)
+    with pytest.raises(ComputeAway, match="has no workers; start some"), compute.workers():
+        pass
 
 
 @pytest.mark.parametrize(
@@ -236,7 +274,7 @@ def test_a_scheduler_without_workers_is_said(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_a_worker_with_other_code_is_refused_before_it_gets_work(
-    has: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    has: str, message: str, empty_cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = tmp_path / "code"
     if has == "another version":
@@ -246,10 +284,8 @@ def test_a_worker_with_other_code_is_refused_before_it_gets_work(
     else:
         (code / "bandit").mkdir(parents=True)
         (code / "bandit/__init__.py").write_text("")
-    with dask_cluster(tmp_path, workers=0) as cluster:
-        cluster.add_worker(code=code)
-        started(cluster.address, 1)
-        monkeypatch.setattr(settings, "HUNCH_COMPUTE", cluster.address)
+    with worker_of(empty_cluster, code):
+        monkeypatch.setattr(settings, "HUNCH_COMPUTE", empty_cluster.address)
         with pytest.raises(ComputeRefused, match=message), compute.workers():
             pass
         (line,) = doctor.LOOKS["compute"]("compute")

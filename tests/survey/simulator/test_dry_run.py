@@ -11,6 +11,7 @@ from predictors.errors import Stopped
 from survey.exceptions import StateRefused
 from survey.models import Assignment, Job, Posting, Stage, Study
 from survey.services.base import jobs as asked
+from survey.services.results import reports
 from survey.services.stages import jobs, lifecycle, test_stages
 from survey.services.studies import test_copies
 from survey.simulator import dry_run
@@ -27,6 +28,24 @@ def a_study(**overrides: Any) -> Study:
         "predictor": {"name": "logistic"},
     }
     return cast.small_study(**{**given, **overrides})
+
+
+@pytest.fixture
+def one_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run makes one report, and says of those that have an obstacle which it is."""
+    all_lines = reports.lines_of
+
+    def lines_of(study: Study) -> list[reports.ReportLine]:
+        lines = list(all_lines(study))
+        quick = next(line for line in lines if not line.obstacle and line.entry.name != "paper")
+        return [line for line in lines if line.obstacle or line is quick]
+
+    monkeypatch.setattr(reports, "lines_of", lines_of)
+
+
+def of_the_way(test: Any) -> Any:
+    """What looks at the way through the stages. The first test makes all reports, and sends the same statements."""
+    return pytest.mark.any_database(pytest.mark.usefixtures("one_report")(test))
 
 
 @pytest.mark.every_database
@@ -49,7 +68,7 @@ def test_everything_is_filled_or_says_why_and_the_study_is_untouched(tmp_path: P
     assert {stage.state for stage in study.stages.all()} == {"draft"} and not study.respondents.exists()
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_another_one_begins_anew_and_one_that_broke_off_goes_on(tmp_path: Path) -> None:
     study = a_study()
     first = dry_run.run(study, tmp_path / "1", people=2)
@@ -67,7 +86,7 @@ def test_another_one_begins_anew_and_one_that_broke_off_goes_on(tmp_path: Path) 
     assert [one["people"] for one in last.stages] == [3, 3]
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_a_walk_of_a_person_is_not_mixed_into_it(tmp_path: Path) -> None:
     study = a_study()
     walked = test_stages.open_copy(study).study
@@ -75,7 +94,7 @@ def test_a_walk_of_a_person_is_not_mixed_into_it(tmp_path: Path) -> None:
     assert dry_run.run(study, tmp_path, people=2).copy != walked.pk
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_what_failed_between_two_stages_is_named_and_the_rest_is_filled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +109,7 @@ def test_what_failed_between_two_stages_is_named_and_the_rest_is_filled(
     assert [one["state"] for one in found.stages] == ["frozen", "draft"]
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_a_study_that_may_not_open_says_why(tmp_path: Path) -> None:
     study = a_study(data={})
     found = dry_run.run(study, tmp_path, people=2)
@@ -98,7 +117,7 @@ def test_a_study_that_may_not_open_says_why(tmp_path: Path) -> None:
     assert all(one.why for one in found.filled if one.kind == "estimates")
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_as_a_job_it_leaves_training_to_the_workers_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it waits, a worker of models does what was queued; the files hold everything."""
     study = a_study()
@@ -117,7 +136,7 @@ def test_as_a_job_it_leaves_training_to_the_workers_of_models(monkeypatch: pytes
         assert {"export/answers.csv", "estimates.json"} <= set(archive.namelist())
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_nobody_deletes_the_copy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     study = a_study()
     seen: list[str] = []
@@ -136,7 +155,7 @@ def test_nobody_deletes_the_copy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> N
     test_copies.delete_copy(study)
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_it_fills_the_copy_of_a_study_that_is_posted_and_open(tmp_path: Path) -> None:
     study = a_study(panel={**cast.PROLIFIC, "reward": 500})
     stage = lifecycle.open_stage(cast.stage_of(study))
@@ -147,7 +166,7 @@ def test_it_fills_the_copy_of_a_study_that_is_posted_and_open(tmp_path: Path) ->
     assert not study.respondents.exists() and Stage.objects.get(pk=stage.pk).arrivals == 0
 
 
-@pytest.mark.any_database  # The same statements as those of the first one.
+@of_the_way
 def test_the_command_says_what_was_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("dry_run", a_study().slug, out=tmp_path, people=2)
     said = capsys.readouterr().out

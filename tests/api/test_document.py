@@ -1,0 +1,49 @@
+"""The OpenAPI document at its address: nobody needs an account for it, so it must cost a process little."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+from survey.api import document
+
+ADDRESS = "/api/schema/"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An entry for each time that the document is made, in a process that has made none."""
+    entries: list[int] = []
+    real = SchemaGenerator.get_schema
+
+    def count(generator: SchemaGenerator, *given: Any, **named: Any) -> Any:
+        entries.append(1)
+        return real(generator, *given, **named)
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", count)
+    document._written.cache_clear()
+    document._document.cache_clear()
+    return entries
+
+
+def test_it_is_made_once_whoever_asks_for_whatever(client: Client, made: list[int]) -> None:
+    first = client.get(ADDRESS)
+    asked = [
+        client.get(ADDRESS, {"lang": "de", "version": "2"}, headers={"Accept-Language": "de"}),
+        client.get(ADDRESS, headers={"Authorization": "Token forged"}),
+        client.get(ADDRESS, headers={"Accept": "application/json"}),
+    ]
+    assert [one.status_code for one in (first, *asked)] == [200] * 4 and len(made) == 1
+    assert asked[0].content == asked[1].content == first.content
+    assert yaml.safe_load(first.content) == json.loads(asked[2].content)
+    assert first["Content-Type"].startswith("application/vnd.oai.openapi; charset=utf-8")
+    assert first["Content-Disposition"] == 'inline; filename="hunch.yaml"'
+
+
+def test_it_names_every_operation_and_no_address_of_the_site(client: Client) -> None:
+    found = client.get(ADDRESS, headers={"Accept": "application/json"}).json()
+    assert found["openapi"].startswith("3.") and "/api/v1/studies/{slug}/" in found["paths"]
+    assert b"testserver" not in client.get(ADDRESS).content
