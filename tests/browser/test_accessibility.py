@@ -14,7 +14,7 @@ from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.links import make_links
 from tests import cast
 from tests.browser.everything import RIGHT, open_study, sitting_at
-from tests.browser.visitor import WORDS, Visitor
+from tests.browser.visitor import Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ENTRANCE = "/s/cast/?PROLIFIC_PID={0}&STUDY_ID=study&SESSION_ID=session{0}"
@@ -132,7 +132,7 @@ def test_a_whole_sitting_with_every_page_sent_unanswered_first(visitor: Visitor)
 
 def test_a_whole_sitting_in_german(browser: Any, live_server: Any) -> None:
     open_study()
-    visitor = Visitor(browser, live_server.url, layouts=["text spacing"], schemes=["light"], rules=WORDS)
+    visitor = Visitor(browser, live_server.url, **looks_in("de"))
     visitor.go(ENTRANCE.format("a"))
     visitor.page.get_by_role("link", name="Deutsch").click()
     visitor.look("welcome", language="de")

@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from survey.instruments.cloze.models import WrittenWord
 from tests import cast
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 SENTENCES = (
@@ -44,7 +44,7 @@ def study(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_and_is_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
     words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     visitor.go(f"/s/{study.slug}/?language={language}")
     visitor.press(words[0])
     visitor.press(words[1])

@@ -9,7 +9,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Response, Study
 from tests import cast
 from tests.browser.everything import both
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, looks_in
 from tests.survey.instruments.test_evidence_in_steps import THREE
 from tests.survey.instruments.test_real_evidence import REAL, answered
 
@@ -53,7 +53,7 @@ def number(visitor: Visitor) -> Any:
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_every_step_fits_and_is_answered_by_the_keyboard(browser: Any, live_server: Any, language: str) -> None:
     study = open_study(THREE)
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     begin(visitor, study, language)
     for place, screen in enumerate(SCREENS):
         visitor.page.wait_for_selector(f"[data-screen={screen}]")
@@ -115,7 +115,7 @@ def test_an_item_with_an_aid_fits_and_names_it_to_everybody(browser: Any, live_s
     answered(cast.bank())
     options = {**REAL["options"], "aid": "similar_questions", "aid_questions": 5, "answer_mode": "blank"}
     study = open_study({"kind": "belief_update", "options": options})
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     begin(visitor, study, language)
     for screen in ("prior", "posterior"):
         visitor.page.wait_for_selector(f"[data-screen={screen}]")

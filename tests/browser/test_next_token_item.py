@@ -11,7 +11,7 @@ from survey.instruments.next_token.models import TokenGuess
 from survey.instruments.next_token.wording import shown_token
 from survey.services.banks import passages
 from tests import cast
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TEXTS = (
@@ -48,7 +48,7 @@ def study(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
     words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     visitor.go(f"/s/{study.slug}/?language={language}")
     visitor.press(words[0])
     visitor.press(words[1])
@@ -82,7 +82,7 @@ def enter(visitor: Visitor, study: Any, language: str = "en") -> Any:
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server: Any, language: str) -> None:
     """The pattern of a combobox: what a screen reader is told, arrow keys, Enter, Escape; and nothing moves."""
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     page = enter(visitor, study, language)
     words = passages.vocabulary_of(passages.registered("pairs:tales"))
     field, shown = (

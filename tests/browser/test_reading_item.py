@@ -10,7 +10,7 @@ from django.core.management import call_command
 from survey.instruments.self_paced_reading.models import PassageAnswer, WordTimes
 from survey.models import Sitting
 from tests import cast
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TEXTS = (
@@ -80,7 +80,7 @@ def answer(page: Any) -> None:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, live_server: Any, language: str) -> None:
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     page = visitor.page
     enter(visitor, study, language)
     for number in range(3):

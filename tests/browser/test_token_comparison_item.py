@@ -10,7 +10,7 @@ from predictors.readings import Text
 from survey.instruments.token_comparison.models import StatedChance
 from survey.services.banks import ngrams, passages
 from tests import cast
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TEXTS = (
@@ -50,7 +50,7 @@ def study(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
     words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
-    visitor = Visitor(browser, live_server.url)
+    visitor = Visitor(browser, live_server.url, **looks_in(language))
     visitor.go(f"/s/{study.slug}/?language={language}")
     visitor.press(words[0])
     visitor.press(words[1])

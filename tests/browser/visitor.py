@@ -39,6 +39,8 @@ WORDS = only(
     *("document-title", "html-has-lang", "html-lang-valid", "valid-lang", "empty-heading", "summary-name"),
     *("button-name", "link-name", "label", "aria-input-field-name", "target-size", "scrollable-region-focusable"),
 )
+IN_ENGLISH: dict[str, Any] = {}
+IN_ANOTHER_LANGUAGE: dict[str, Any] = {"layouts": ["text spacing"], "schemes": ["light"], "rules": WORDS}
 # A style that belongs to the reader and not to the page. Made in this way, the content policy does not apply to it.
 RESTYLE = """css => {
   const sheet = new CSSStyleSheet();
@@ -65,6 +67,12 @@ WEIGHT = """() => {
 }"""
 ICON = settings.BASE_DIR / "frontend/static/frontend/icon.svg"
 PROBLEM = {"en": "There is a problem", "de": "Etwas stimmt nicht"}
+
+
+def looks_in(language: str) -> dict[str, Any]:
+    """How a visitor looks at pages that tests show in English too: in another language at what depends on the words, in
+    the layout that leaves them the least room."""
+    return IN_ENGLISH if language == "en" else IN_ANOTHER_LANGUAGE
 
 
 def use_axe(page: Any) -> None:

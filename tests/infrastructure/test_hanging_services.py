@@ -67,32 +67,28 @@ def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeyp
 @pytest.mark.parametrize("nice_already", [0, 15, 17])
 def test_a_worker_in_the_background_is_nice_and_leaves_a_core(nice_already: int, in_its_own_session: bool) -> None:
     """To other sessions too, as those of the other services: without its own, the session is nobody's to slow down."""
-    look = "import survey.background\nprint(survey.background.niceness_of_session())"
     code = (
-        "import os, survey.celery\nfrom celery.signals import celeryd_init\n"
+        "import os, survey.celery, survey.background\nfrom celery.signals import celeryd_init\n"
+        "print(survey.background.niceness_of_session())\n"
         "for _ in range(2):\n    celeryd_init.send(sender='test')\n"
         "print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), "
         "survey.background.niceness_of_session())"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "HUNCH_BACKGROUND": "true"}
     now = os.getpriority(os.PRIO_PROCESS, 0)  # Of the tests.
-
-    def run(code: str) -> list[str]:
-        return subprocess.run(
-            ["nice", "-n", str(max(0, nice_already - now)), sys.executable, "-c", code],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            start_new_session=in_its_own_session,
-        ).stdout.split()
-
+    before, *after = subprocess.run(
+        ["nice", "-n", str(max(0, nice_already - now)), sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        start_new_session=in_its_own_session,
+    ).stdout.split()
     cores = len(os.sched_getaffinity(0))
     # A new session may have a niceness where that of the tests has none: the kernel gives the first session none.
-    before = run(look)[0]
     of_session = "15" if in_its_own_session and before != "None" else before
-    assert run(code) == [str(max(15, nice_already, now)), str(max(1, cores - 1)), of_session]
+    assert after == [str(max(15, nice_already, now)), str(max(1, cores - 1)), of_session]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The wheel: it holds every file of the packages, and an installation from it runs in an empty folder."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import sysconfig
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,25 +50,36 @@ def files_of_the_packages() -> Iterator[str]:
         yield f"survey/studies/{path.relative_to(ROOT / 'studies').as_posix()}"
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps"]
-    run = subprocess.run([*pip, "--wheel-dir", str(folder), str(ROOT)], capture_output=True, text=True)
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of all processes that run these tests. The first one that asks makes it; the others wait for it."""
+    shared = Path(os.environ["HUNCH_TEST_FOLDER"], "wheel")
+    shared.mkdir(parents=True, exist_ok=True)
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / name).exists():
+            make(shared / f"{name}.part")
+            (shared / f"{name}.part").rename(shared / name)
+    return shared / name
+
+
+def pip(*arguments: str) -> None:
+    run = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    offline = ("wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps")
+    folder = made_once("built", lambda folder: pip(*offline, "--wheel-dir", str(folder), str(ROOT)))
     (built,) = folder.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel: Path) -> Path:
     """The folder into which the wheel was installed."""
-    folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
-    pip += ["--target", str(folder)]
-    run = subprocess.run([*pip, str(wheel)], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return folder
+    offline = ("install", "--quiet", "--no-index", "--no-deps", "--no-compile")
+    return made_once("installed", lambda folder: pip(*offline, "--target", str(folder), str(wheel)))
 
 
 def hunch(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
