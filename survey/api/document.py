@@ -17,26 +17,25 @@ _LOCK = threading.Lock()
 
 
 class DocumentView(SpectacularAPIView):
-    """It takes no account, and making it and writing it takes more than a second. So no request makes it
-    anew, and neither a language nor a version in the address asks for another one."""
+    """It takes no account, and making and writing it takes more than a second. So no request makes it anew, and neither
+    a language nor a version in the address asks for another one."""
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *_args: Any, **_kwargs: Any) -> HttpResponse:
         renderer: Any = request.accepted_renderer
         with _LOCK:  # Who asks meanwhile waits for what the first one makes.
-            content = _written(type(renderer))
+            content = _written(renderer.__class__)
         named = {"Content-Disposition": f'inline; filename="hunch.{renderer.format}"'}
         return HttpResponse(content, content_type=f"{renderer.media_type}; charset=utf-8", headers=named)
 
 
 @cache
-def _written(renderer: type[BaseRenderer]) -> bytes:
-    written: bytes = renderer().render(_document(), renderer.media_type, {})
-    return written
+def _written(renderer: type[BaseRenderer]) -> bytes | str:
+    return renderer().render(_document(), renderer.media_type, {})
 
 
 @cache
 def _document() -> dict[str, Any]:
     with translation.override(settings.LANGUAGE_CODE):
-        found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+        found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
     return found
