@@ -95,7 +95,7 @@ class WholeItemsConfig(SharedItemsConfig):
         return self
 
 
-class BudgetConfig(Strict):
+class BudgetFileConfig(Strict):
     """What the budget file of every instrument says, beside its bank and its policies."""
 
     title: str = Field(min_length=1, max_length=200)
@@ -105,7 +105,7 @@ class BudgetConfig(Strict):
     money: Prices = Prices()
 
 
-Config = TypeVar("Config", bound=BudgetConfig)
+Config = TypeVar("Config", bound=BudgetFileConfig)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class BudgetFile(BudgetPlanner, Generic[Config]):
     path: Path
     config: Config
 
-    config_class: ClassVar[type[BudgetConfig]]
+    config_class: ClassVar[type[BudgetFileConfig]]
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> Self:

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 from survey.contracts.reports import Findings
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.results.budget_files import (
-    BudgetConfig,
     BudgetFile,
+    BudgetFileConfig,
     PriorityPolicyConfig,
     SharedItemsConfig,
     cost_lines,
@@ -44,7 +44,7 @@ class WritingShape(SharedItemsConfig):
         return self
 
 
-class ClozeBudgetConfig(BudgetConfig):
+class ClozeBudgetConfig(BudgetFileConfig):
     bank: SentenceShape
     study: WritingShape
     policies: list[PriorityPolicyConfig] = Field(min_length=1, max_length=12)

@@ -12,8 +12,8 @@ from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.services.results.budget_files import (
     POWER,
-    BudgetConfig,
     BudgetFile,
+    BudgetFileConfig,
     PriorityPolicyConfig,
     WholeItemsConfig,
     cost_lines,
@@ -55,7 +55,7 @@ class GuessingShape(WholeItemsConfig):
         return self
 
 
-class NextTokenBudgetConfig(BudgetConfig):
+class NextTokenBudgetConfig(BudgetFileConfig):
     bank: PassageShape
     study: GuessingShape
     policies: list[PriorityPolicyConfig] = Field(min_length=1, max_length=12)

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 from bandit import Uniform
 from survey.contracts.reports import Findings, Table
 from survey.services.results.budget_files import (
-    BudgetConfig,
     BudgetFile,
+    BudgetFileConfig,
     PolicyConfig,
     WholeItemsConfig,
     cost_lines,
@@ -41,7 +41,7 @@ class JudgingShape(WholeItemsConfig):
     minutes: float = Field(default=20, gt=0, le=600)
 
 
-class PreferenceBudgetConfig(BudgetConfig):
+class PreferenceBudgetConfig(BudgetFileConfig):
     studies: int = Field(default=200, ge=2, le=10_000)
     bank: ReplyShape
     truth: PreferenceTruth = PreferenceTruth()

@@ -13,7 +13,7 @@ from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.instruments.self_paced_reading.analysis.outlook import FIGURES, one_study
 from survey.instruments.self_paced_reading.analysis.simulation import ReadingPlan, ReadingWorld
-from survey.services.results.budget_files import BudgetConfig, BudgetFile, PeopleConfig, cost_lines, each_study
+from survey.services.results.budget_files import BudgetFile, BudgetFileConfig, PeopleConfig, cost_lines, each_study
 from survey.study_file import Strict
 
 MOST_TIMES = 2_000_000  # of one simulated study
@@ -65,7 +65,7 @@ class PassagePolicy(Strict):
     passages: int = Field(ge=4, le=10_000)
 
 
-class ReadingBudgetConfig(BudgetConfig):
+class ReadingBudgetConfig(BudgetFileConfig):
     bank: ReadingPassages
     truth: ReadingTruth = ReadingTruth()
     study: ReadersShape

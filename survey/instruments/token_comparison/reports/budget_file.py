@@ -12,8 +12,8 @@ from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.services.results.budget_files import (
     POWER,
-    BudgetConfig,
     BudgetFile,
+    BudgetFileConfig,
     WholeItemsConfig,
     cost_lines,
     each_study,
@@ -61,7 +61,7 @@ class ContextPlan(Strict):
     draws: int = Field(default=40, ge=2, le=1000)
 
 
-class ComparisonBudgetConfig(BudgetConfig):
+class ComparisonBudgetConfig(BudgetFileConfig):
     bank: TextShape
     truth: PeopleTruth = PeopleTruth()
     study: ComparingShape
