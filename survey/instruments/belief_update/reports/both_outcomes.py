@@ -25,8 +25,8 @@ from survey.services.plans.candidates import SCORE, drawable_questions, question
 from survey.services.stages.scoring_parts import RowScorer
 from survey.services.stages.training import folders_of
 
-from .reports.aligning import scored_pool
-from .reports.rows import belief_update_of
+from .aligning import scored_pool
+from .rows import belief_update_of
 
 NAME = "both_outcomes"
 PAIRS, MOST_PAIRS = 10_000, 100_000  # The paper has 10,000.
