@@ -13,7 +13,7 @@ question twice. The stages' estimates are combined with weights from the designs
 pairs. An estimate passes if its bias is under 3 Monte Carlo errors (a ratio: under a tenth of its standard error) and
 its 95 % interval covers the truth in 93 % to 97 % of the studies.
 
-Looks: one stage of 300 people with 15 slots each over a pool of 12,000 pairs, looked at after 30 people and every tenth
+Looks: one stage of 300 people with 15 slots each over a pool of 12,000 pairs, looked at after 30 people and every 15th
 more. An interval that holds at any time passes if in 95 % of the studies or more it holds the truth at all looks
 together. `ordinary` are the usual 95 % intervals at the same looks.
 
@@ -55,7 +55,7 @@ SLOTS = RESPONDENTS * ITEMS
 TASKS = np.repeat(np.arange(20), 20)
 DOMAINS = TASKS // 4
 IDS = [f"question {number}" for number in range(TASKS.size)]
-LOOKED_AT, FIRST_LOOK, EVERY = 300, 30, 10
+LOOKED_AT, FIRST_LOOK, EVERY = 300, 30, 15
 RATIOS = ("hajek", "share incorrect", "share correct", "posterior incorrect", "posterior correct", "share domain 0")
 
 
@@ -403,7 +403,7 @@ def main() -> int:
         seeds = [options.seed * 1_000_000 + number for number in range(options.studies)]
         studies = list(pool.map(one_study, seeds, chunksize=10))
         rows = _estimate_laws.rows(pool, studies=options.studies, seed=options.seed)
-        rows += _component_laws.rows(pool, studies=options.studies, seed=options.seed)
+        rows += _component_laws.rows(pool, studies=options.studies // 2, seed=options.seed)
         looks = list(pool.map(looked_at, seeds, chunksize=10))
         laws = drawing()
         rows += [row for one in running for row in one()]
