@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
 from survey.exceptions import FileErrors, HunchError
@@ -19,7 +20,7 @@ from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWo
 from survey.instruments.next_token.reports import charts
 from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
 
-PUBLIC = Path("/work/shared/data/human/redwood")
+PUBLIC = Path(settings.HUNCH_STUDY_DATA) / "human" / "redwood"
 # Who tried the game out: the data's owners.
 OWNERS = {-6247052403041399844, 7513247084907933005, 3056584949900737159}
 
