@@ -1,7 +1,8 @@
 # Everything a newcomer needs. `make demo` and `make test` set themselves up.
 # A Linux machine without an NVIDIA GPU saves gigabytes with PyTorch's own CPU wheels:
 #   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
-# The first Python of 3.11 to 3.14 that runs here, unless you name one: make demo PYTHON=/path/to/python3
+# The first Python of 3.11 to 3.14 that runs here, of several with one name the fastest, unless you name one:
+#   make demo PYTHON=/path/to/python3
 PYTHON ?=
 TORCH_INDEX ?=
 TORCH_VERSION := 2.13.0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +24,7 @@ from bandit.logistic import fit_logistic, predict_logistic
 
 ODDS_RATIO = 2.0
 FEWEST_LEAVERS = 10
-LEAST_CHANCE = 0.05  # of being still there: no answer counts for more than 20
+LEAST_CHANCE = 0.02  # of being still there: no answer counts for more than 50
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def staying_chances(
     frequent, and depend on the answers in another way: people may leave one condition and not another.
 
     The regression is fitted by folds of people, so that nobody's own leaving makes their weight. The chance of being
-    there is the product over the items before, and at least 0.05. Raises DesignError with fewer than 10 people who
+    there is the product over the items before, and at least 0.02. Raises DesignError with fewer than 10 people who
     left, or fewer than 10 people.
     """
     answer = _values(value, field="value", allow_empty=True)
@@ -327,11 +328,11 @@ class _Rows:
             share=share,
         )
 
-    @property
+    @cached_property
     def counted(self) -> NDArray[np.bool_]:
         return self.answered & (self.inside > 0)
 
-    @property
+    @cached_property
     def of_stratum(self) -> NDArray[np.float64]:
         found: NDArray[np.float64] = self.sizes / self.sizes.sum()
         return found
@@ -339,6 +340,12 @@ class _Rows:
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.label, weights=self.weight * values, minlength=self.sizes.size).astype(np.float64)
 
+    @cached_property
+    def everything(self) -> NDArray[np.float64]:
+        """The sum of all weights by stratum."""
+        return self.sums(np.ones(self.value.size))
+
+    @cached_property
     def relative(self) -> NDArray[np.float64]:
         """How much each answer inside counts in a mean over all stages."""
         each = _divided(self.sizes, self.sums(self.answered.astype(np.float64)))[self.label] * self.weight
@@ -353,14 +360,16 @@ class _Rows:
             variance += max(by_item - float(np.dot(several, several)), 0.0)
         return variance
 
+    @cached_property
     def people(self) -> int:
         return int(np.unique(self.cluster[self.counted]).size)
 
+    @cached_property
     def fewest(self) -> int:
         """People with an answer inside; items, where several people answered each and there are fewer of these."""
         if self.item is None:
-            return self.people()
-        return min(self.people(), int(np.unique(self.item[self.counted[: self.item.size]]).size))
+            return self.people
+        return min(self.people, int(np.unique(self.item[self.counted[: self.item.size]]).size))
 
 
 def _extreme(
@@ -373,12 +382,12 @@ def _extreme(
         raise DesignError("domain: no answer lies in it; bounds need at least one")
     value = sum(one.rows.share * float(np.dot(one.total, one.middle)) for one in sides) / size
     variances = [one.variance(value, size) for one in sides]
-    people = sum(one.people() for one in rows)
+    people = sum(one.people for one in rows)
     return estimate_of(
-        EstimateSample.of(np.concatenate([one.relative() for one in rows]), n_clusters=people, rarer=rarer),
+        EstimateSample.of(np.concatenate([one.relative for one in rows]), n_clusters=people, rarer=rarer),
         value=value,
         variance=sum(variances) if people > 1 else math.nan,
-        degrees_of_freedom=satterthwaite(variances, [max(one.fewest() - 1, 1) for one in rows]),
+        degrees_of_freedom=satterthwaite(variances, [max(one.fewest - 1, 1) for one in rows]),
     )
 
 
@@ -417,7 +426,7 @@ class _Side:
             rows=rows,
             given=given,
             missing=missing,
-            total=_divided(rows.of_stratum * (answers + lost), rows.sums(np.ones(rows.value.size))),
+            total=_divided(rows.of_stratum * (answers + lost), rows.everything),
             mean=mean,
             far=far,
             middle=_divided(answers * mean + lost * far, answers + lost),
@@ -435,7 +444,7 @@ class _Side:
             normal = _divided(rows.sums(self.given * self.tilt), answers)
             moved = self.given * self.tilt * (rows.value - self.far[at])
             own += _divided(lost, answers)[at] * moved / np.where(normal > 0, normal, 1)[at]
-        everything = rows.sums(np.ones(rows.value.size))
+        everything = rows.everything
         own = own - _divided(rows.sums(own), everything)[at]
         contributions = rows.share * rows.weight * own * _divided(rows.of_stratum, everything)[at] / size
         return rows.variance(contributions) + self._first_phase(value, size)
@@ -445,9 +454,8 @@ class _Side:
         rows, candidates = self.rows, float(self.rows.sizes.sum())
         if rows.universe_size is None or rows.universe_size <= candidates:
             return 0.0
-        everything = rows.sums(np.ones(rows.value.size))
         both = self.given + self.missing
-        by_stratum = _divided(rows.sums(both * (self.middle[rows.label] - value)), everything) / size
+        by_stratum = _divided(rows.sums(both * (self.middle[rows.label] - value)), rows.everything) / size
         by_stratum = by_stratum - np.dot(rows.of_stratum, by_stratum)
         spread = float(np.dot(rows.of_stratum, by_stratum**2))
         return rows.share**2 * (1 - candidates / rows.universe_size) / candidates * spread
@@ -469,7 +477,7 @@ def _tilted(
 
 
 def _divided(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(one, other, out=np.zeros(np.broadcast(one, other).shape), where=other > 0)
+    return np.divide(one, other, out=np.zeros(one.shape), where=other > 0)
 
 
 def _or_ones(given: ArrayLike | None, n: int) -> NDArray[np.float64]:

@@ -19,7 +19,9 @@ from tests.bandit.noise_cases import ALL, CARRY_OVER, EXTREMITY, PERSON, Habits
 
 
 def rows(pool: Meter, *, studies: int, seed: int) -> list[Row]:
-    return [*_leaving(pool, studies, seed), *_questions(pool, studies, seed), *_noise(pool, studies // 4, seed)]
+    """Half of the studies for people who leave and for questions, a quarter for the limit of the AUC."""
+    half = studies // 2
+    return [*_leaving(pool, half, seed), *_questions(pool, half, seed), *_noise(pool, studies // 4, seed)]
 
 
 def _leaving(pool: Meter, studies: int, seed: int) -> list[Row]:

@@ -119,8 +119,8 @@ def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
         if plan.kind == "bayes":
             failed |= not 0.03 <= round(excludes, 2) <= 0.07
         naive = np.mean([found for _values, found, *_others in made])
-        told = Counter(best for _values, _naive, best, _excludes in made)
-        shares = ", ".join(f"{way} {count / studies:.3f}" for way, count in told.most_common())
+        named = Counter(best for _values, _naive, best, _excludes in made)
+        shares = ", ".join(f"{way} {count / studies:.3f}" for way, count in named.most_common())
         print(f"{name:28} excludes Bayes: {excludes:.3f}")
         print(f"{name:28} best: {shares}; slope without parting the people {naive:.3f}", flush=True)
     return failed

@@ -21,15 +21,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.connections import EndpointConnection, needs_proxy
 from predictors.errors import PredictorError
 from predictors.pairs import Progress, report
+
+if TYPE_CHECKING:
+    import httpx
 
 REFUSED = frozenset({400, 422})
 """Status codes of a server that read a request and does not take what it asks for."""
@@ -318,6 +319,10 @@ class Endpoint:
         room: _Room,
         deliver: Callable[[tuple[int, Answer | EndpointError]], None],
     ) -> None:
+        import httpx  # Late, here and below: it takes long to load, and few processes ask a server.
+
+        from predictors.connections import EndpointConnection, needs_proxy
+
         numbered = iter(enumerate(requests))
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
@@ -342,6 +347,8 @@ class Endpoint:
 
     async def _answer(self, client: httpx.AsyncClient, request: _Request[Answer]) -> Answer | EndpointError:
         """Send one request until it is answered, refused for good, or out of tries or time."""
+        import httpx
+
         started = time.monotonic()
         attempt = 0
         while True:
@@ -532,6 +539,8 @@ class _LoopThread:
 @cache
 def _certificates() -> ssl.SSLContext:
     """All endpoints share them: reading them takes longer than many a request."""
+    import httpx
+
     return httpx.create_ssl_context()
 
 
@@ -629,6 +638,8 @@ def _words(text: str) -> str:
 
 
 def _checked_address(base_url: str) -> str:
+    import httpx
+
     try:
         address = httpx.URL(base_url)
     except (httpx.InvalidURL, TypeError):

@@ -1,5 +1,7 @@
 """The core app, and the admin's. Their `ready` may import checks and contracts only: it runs in every process, before
 any request.
+
+Celery's app comes with them, so that each process with tasks has it; health checks and `hunch --help` load none of it.
 """
 
 import logging
@@ -13,7 +15,10 @@ from django.contrib.admin.checks import check_admin_app, check_dependencies
 from django.core import checks
 from django.utils.module_loading import module_has_submodule
 
+from survey.celery import app as celery_app
 from survey.contracts.apps import InstrumentApp
+
+__all__ = ["AdminConfig", "SurveyConfig", "celery_app", "load_admin_pages"]
 
 logger = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from survey import request_ids
 from survey.study_file.kept import forget_files
 from tests import databases, noting, once, servers, slow
+from tests.browsing import Browser
 from tests.statements import QueryCounts
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
@@ -43,8 +44,9 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # Fewer processes: no renderer in reserve for each context, none for extensions, none for graphics.
+    # Fewer processes: one renderer for all tabs of a context, none in reserve, none for extensions, none for graphics.
     "--renderer-process-limit=1",
+    "--disable-site-isolation-trials",
     "--disable-extensions",
     "--in-process-gpu",
 ]
@@ -108,6 +110,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             chosen = set(kept)
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = kept
+    items.sort(key=what_it_loads)
+
+
+def what_it_loads(item: pytest.Item) -> int:
+    """Tests in a browser stand first, those with torch next, each in random order. So one process does most of them,
+    and the others need not start a browser or load torch, which takes seconds each."""
+    if "running_browser" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if item.get_closest_marker("torch") is not None else 2
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -117,6 +128,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 unavailable(f"what needs {module}, which is not installed")
     if item.get_closest_marker("postgresql") is not None and "sqlite" in settings.DATABASES["default"]["ENGINE"]:
         pytest.skip("runs on PostgreSQL only, where `make test` runs it too")
+    databases.sweep()
 
 
 # What is loaded and collected stays to the end: the garbage collector need not look at it again and again. And it looks
@@ -267,15 +279,15 @@ def postgresql_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Path:
-    """The browser to drive, with playwright's `executable_path`."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    """The browser to drive, with playwright's `executable_path`. One that has no window of its own takes less time."""
+    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
             return Path(found)
     unavailable("the pages in a browser: install chromium")
 
 
 @pytest.fixture(scope="session")
-def running_browser(chromium: Path) -> Iterator[tuple[Any, Any]]:
+def running_browser(chromium: Path) -> Iterator[tuple[Browser, Any]]:
     """A headless browser for all tests of a process, with the event loop that drives it: to start one takes a second.
 
     Playwright's loop counts as running in this thread for as long as the browser does, and code that is not about a
@@ -287,22 +299,20 @@ def running_browser(chromium: Path) -> Iterator[tuple[Any, Any]]:
         loop = asyncio.get_running_loop()
         running = playwright.chromium.launch(executable_path=str(chromium), args=CHROMIUM_FLAGS)
         asyncio._set_running_loop(None)
-        yield running, loop
+        yield Browser(running), loop
         asyncio._set_running_loop(loop)
         running.close()
 
 
 @pytest.fixture
-def browser(running_browser: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A headless browser (playwright's Browser), without a page. Its loop runs in this thread, so Django must be set to
-    allow it."""
+def browser(running_browser: tuple[Browser, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
+    """A headless browser, without a page. Its loop runs in this thread, so Django must be set to allow it."""
     running, loop = running_browser
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     asyncio._set_running_loop(loop)
     try:
         yield running
-        for context in running.contexts:
-            context.close()
+        running.empty()
     finally:
         asyncio._set_running_loop(None)
 

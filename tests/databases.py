@@ -3,6 +3,7 @@
 Migrating takes seconds. So the migrated SQLite file stays in pytest's cache until a migration or a model changes.
 """
 
+import copy
 import fcntl
 import hashlib
 import os
@@ -16,18 +17,23 @@ from functools import partialmethod
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import django
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.models import Field
 from django.test import TransactionTestCase
 
 from tests import kept
 
 STORED = Path(__file__).parents[1] / ".pytest_cache" / "migrated"
-_known: dict[str, str] = {}
+# So many tests of one process come between two times that PostgreSQL's files are swept.
+TESTS_A_SWEEP = 20
+_known: dict[str, Any] = {"tests": 0}
 
 
 @contextmanager
@@ -101,6 +107,41 @@ def unguarded() -> Iterator[None]:
             cursor.execute(statement)
 
 
+@contextmanager
+def models_rendered_sparingly() -> Iterator[None]:
+    """Migrate in less than half the time. After each change of a relation Django renders all models that lead to one
+    another, from copies of their fields. Here it renders those that the changed one leads to, as it does after other
+    changes, and copies fields without taking them apart. Before Python runs in a migration it renders all of them.
+    """
+    find = ProjectState._find_reload_model
+
+    def find_direct(state: ProjectState, app_label: str, model_name: str, delay: bool = False) -> set[Any]:
+        return find(state, app_label, model_name, delay=True)
+
+    def render(model: ModelState, apps: Any) -> Any:
+        with mock.patch.object(model, "fields", {name: _Copied(field) for name, field in model.fields.items()}):
+            return render_whole(model, apps)
+
+    render_whole = ModelState.render
+    with (
+        mock.patch.object(ProjectState, "_find_reload_model", find_direct),
+        mock.patch.object(ModelState, "render", render),
+    ):
+        yield
+
+
+class _Copied:
+    def __init__(self, field: Any) -> None:
+        self.field = field
+
+    def clone(self) -> Any:
+        """A field that no model has yet is as good copied. Fields stand in the order of this counter."""
+        made = copy.deepcopy(self.field)
+        made.creation_counter = Field.creation_counter
+        Field.creation_counter += 1
+        return made
+
+
 def once(kind: str, make: Callable[[str], None]) -> str:
     """The name of a database of this run. The first worker that asks makes it, by that name; the others wait for it."""
     name = _template_name(kind)
@@ -169,9 +210,7 @@ def drop_templates() -> None:
     """On PostgreSQL, which may be somebody's own server. A file goes with its folder."""
     made = sorted(_folder().glob(f"*-{connection.vendor}")) if connection.vendor == "postgresql" else []
     for file in made:
-        # Not by Django's connection: outside tests pytest-django lets nobody use it.
-        with connection.get_new_connection(connection.get_connection_params()) as postgresql:
-            postgresql.autocommit = True
+        with _postgresql() as postgresql:
             name = connection.ops.quote_name(_template_name(file.name.partition("-")[0]))
             postgresql.execute(f"DROP DATABASE IF EXISTS {name}")
         file.unlink()
@@ -191,6 +230,26 @@ def _template_name(kind: str) -> str:
         return str(_made(kind).with_suffix(".sqlite3"))
     real = _known.get("real") or connection.settings_dict["NAME"]
     return f"{kind}_{real}_{_folder().name}"[:63]
+
+
+def sweep() -> None:
+    """Take what rows of earlier tests have left in PostgreSQL's files out of them, after every few tests. It would do
+    so by itself, but also in the middle of a test (see servers.py).
+    """
+    if connection.vendor != "postgresql" or "template" not in _known:
+        return
+    _known["tests"] += 1
+    if _known["tests"] % TESTS_A_SWEEP == 0:
+        with _postgresql() as postgresql:
+            postgresql.execute("VACUUM (INDEX_CLEANUP ON)")
+
+
+@contextmanager
+def _postgresql() -> Iterator[Any]:
+    """Not Django's connection: outside tests pytest-django lets nobody use it."""
+    with connection.get_new_connection(connection.get_connection_params()) as postgresql:
+        postgresql.autocommit = True
+        yield postgresql
 
 
 def lead_to(name: str) -> None:

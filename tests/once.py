@@ -1,4 +1,4 @@
-"""Which tests need not run on PostgreSQL too, because each statement they send is sent there by two others.
+"""Which tests need not run on PostgreSQL too, because each statement they send is sent there by another one.
 
     python -m tests.once
 
@@ -14,7 +14,6 @@ does the same for what a run of all tests sent to PostgreSQL; what was listed be
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,8 +22,6 @@ import pytest
 from tests import noting, servers
 
 FILE = Path(__file__).with_name("once.txt")
-# How many tests send a statement to PostgreSQL, where there are so many.
-OTHERS = 2
 # What every test costs beside its own time, so that one of no time at all is not free.
 LEAST_SECONDS = 0.02
 ABOUT_THE_DATABASE = ("tests/survey/models/", "tests/faults/", "tests/infrastructure/")
@@ -48,19 +45,17 @@ def is_about_the_database(item: pytest.Item) -> bool:
 
 
 def tests_to_repeat(statements: Mapping[str, set[str]], seconds: Mapping[str, float], always: set[str]) -> set[str]:
-    """Tests that together send every statement, each `OTHERS` times where so many send it, in little time: the one
-    that adds most for its time is taken next, until nothing is missing."""
-    senders = Counter(statement for own in statements.values() for statement in own)
-    missing = {statement: min(OTHERS, n) for statement, n in senders.items()}
+    """Tests that together send every statement, in little time: the one that adds most for its time is taken next,
+    until nothing is missing."""
+    missing = set[str]().union(*statements.values())
     chosen: set[str] = set()
 
     def take(name: str) -> None:
         chosen.add(name)
-        for statement in statements[name]:
-            missing[statement] = max(0, missing[statement] - 1)
+        missing.difference_update(statements[name])
 
     def worth(name: str) -> float:
-        return sum(missing[statement] > 0 for statement in statements[name]) / (seconds[name] + LEAST_SECONDS)
+        return len(missing & statements[name]) / (seconds[name] + LEAST_SECONDS)
 
     for name in sorted(always):
         take(name)

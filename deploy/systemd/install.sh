@@ -65,8 +65,10 @@ if [ -n "$root" ]; then
   exit 0
 fi
 
-# The settings refuse to start without these; they hold for this one command.
 cd /opt/hunch
+# No service may write here: without this each of its processes would compile all of Hunch when it starts.
+.venv/bin/python -m compileall -q manage.py bandit frontend predictors survey
+# The settings refuse to start without these; they hold for this one command.
 HUNCH_ENV=production HUNCH_VAR=$(mktemp -d) HUNCH_HOSTS=build.invalid SECRET_KEY=$(random 48) \
   HUNCH_IDENTITY_KEY=$(random 32) DATABASE_URL=postgresql://build.invalid/build \
   .venv/bin/python manage.py collectstatic --noinput >/dev/null

@@ -502,8 +502,10 @@ def _largest(shares: Floats, count: int) -> Ints:
     """The places of the `count` largest shares above 0, the largest first; of equal ones the first."""
     if count <= 0:
         return np.empty(0, dtype=np.int64)
-    least = np.partition(shares, -count)[-count] if count < len(shares) else 0.0
-    found = np.flatnonzero((shares >= least) & (shares > 0))
+    found = np.flatnonzero(shares > 0)
+    if count < len(found):
+        above = shares[found]
+        found = found[above >= np.partition(above, -count)[-count]]
     ordered: Ints = found[np.argsort(-shares[found], kind="stable")][:count]
     return ordered
 

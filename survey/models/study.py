@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from survey.study_file import DesignConfig, StageConfig, StudyConfig, read_stored
-from survey.study_file.kept import keep_file, kept_file
+from survey.study_file.kept import checked_file, keep_file, kept_file
 
 from .question import Bank
 
@@ -102,7 +102,7 @@ class Study(models.Model):
     def config(self) -> StudyConfig:
         """The study file in force, checked. If it was left in the database, the one that this process keeps."""
         if "stored_config" in self.__dict__:
-            return read_stored(self.stored_config)
+            return checked_file(self.pk, self.source_sha256, self.stored_config)
         kept = kept_file(self.pk, self.source_sha256)
         return kept or keep_file(self.pk, self.source_sha256, read_stored(self.stored_config))
 

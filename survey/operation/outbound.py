@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import h11
 from django.conf import settings
 
 LONGEST = 10.0  # seconds for connecting, sending and the answer's first line together
@@ -131,6 +130,8 @@ def post(place: Place, body: bytes, headers: Mapping[str, str]) -> int:
         AddressRefused: the host leads into our own network.
         NotSent: there was no answer in time.
     """
+    import h11  # Late: most processes send nothing.
+
     until = time.monotonic() + LONGEST
     addresses = resolve(place)
     connection = _connected(addresses, place, until)
@@ -166,6 +167,8 @@ def _connected(addresses: list[str], place: Place, until: float) -> socket.socke
 
 
 def _ask(connection: socket.socket, place: Place, body: bytes, headers: Mapping[str, str], until: float) -> int:
+    import h11
+
     talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_READ)
     named = [("Host", place.host_header), ("Content-Length", str(len(body))), ("Connection", "close")]
     request = h11.Request(method="POST", target=place.target, headers=[*named, *headers.items()])

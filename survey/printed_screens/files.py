@@ -20,7 +20,10 @@ from survey.services.base.writing import replace_file
 from .walking import PrintedScreen, Walk
 
 STYLE = "hunch.css"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
+BROWSERS = (
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+    *("chromium-headless-shell", "chrome-headless-shell"),
+)
 PDF_SECONDS = 300
 # What is removed or replaced in a file: it cannot link to other pages or send anything.
 CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (

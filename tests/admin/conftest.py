@@ -75,8 +75,17 @@ def client_of(user: Any) -> Client:
 
 
 @pytest.fixture
-def superuser(db: None) -> Any:
-    return get_user_model().objects.create_superuser("super")
+def study_first(request: pytest.FixtureRequest, db: None) -> None:
+    """Accounts are made after the study of their test, which is put back only into an empty database."""
+    for name in ("busy", "study"):
+        if name in request.fixturenames:
+            request.getfixturevalue(name)
+
+
+@pytest.fixture
+def superuser(study_first: None) -> Any:
+    users = get_user_model().objects
+    return users.filter(username="super").first() or users.create_superuser("super")
 
 
 @pytest.fixture
@@ -85,7 +94,7 @@ def as_superuser(superuser: Any) -> Client:
 
 
 @pytest.fixture
-def researcher(db: None) -> Iterator[Any]:
+def researcher(study_first: None) -> Iterator[Any]:
     """Owns every study of the test, and may spend in it."""
     user = get_user_model().objects.create_user("researcher", is_staff=True)
     user.groups.add(ensure_researchers_group())
@@ -99,6 +108,6 @@ def as_researcher(researcher: Any) -> Client:
 
 
 @pytest.fixture
-def onlooker(db: None) -> Any:
+def onlooker(study_first: None) -> Any:
     """Staff without any permission."""
     return get_user_model().objects.create_user("onlooker", is_staff=True)

@@ -65,6 +65,12 @@ def a_study_that_has_run(*, blind: bool) -> Study:
     return made
 
 
+@pytest.fixture
+def study(db: None) -> Study:
+    """Before any account is made: so it can be put back."""
+    return a_study_that_has_run(blind=True)
+
+
 def named(text: str) -> list[str]:
     return [name for name in NAMES if name in text]
 
@@ -194,8 +200,7 @@ def reports_of_export(study: Study) -> Any:
 
 
 @pytest.mark.any_database
-def test_nothing_that_is_shown_of_a_blind_study_names_a_condition(owner: User, tmp_path: Path) -> None:
-    study = a_study_that_has_run(blind=True)
+def test_nothing_that_is_shown_of_a_blind_study_names_a_condition(study: Study, owner: User, tmp_path: Path) -> None:
     seen = list(everything_shown(study, owner, tmp_path))
     assert {place: named(text) for place, text in seen if named(text)} == {}
     assert len(seen) > 100
@@ -223,8 +228,7 @@ def test_the_same_walk_finds_them_where_the_study_is_not_blind(owner: User, tmp_
 
 
 @pytest.mark.django_db
-def test_an_owner_unblinds_it_once_and_the_audit_says_so(researcher: Any, as_researcher: Client) -> None:
-    study = a_study_that_has_run(blind=True)
+def test_an_owner_unblinds_it_once_and_the_audit_says_so(study: Study, researcher: Any, as_researcher: Client) -> None:
     cast.join(researcher, study)
     address = reverse("admin:survey_study_unblind", args=[study.pk])
     assert "This cannot be undone" in body_of(as_researcher.get(address))
@@ -239,8 +243,9 @@ def test_an_owner_unblinds_it_once_and_the_audit_says_so(researcher: Any, as_res
 
 
 @pytest.mark.django_db
-def test_an_editor_can_neither_unblind_it_nor_read_its_file(researcher: Any, as_researcher: Client) -> None:
-    study = a_study_that_has_run(blind=True)
+def test_an_editor_can_neither_unblind_it_nor_read_its_file(
+    study: Study, researcher: Any, as_researcher: Client
+) -> None:
     cast.join(researcher, study, "editor")
     for name in ("unblind", "amend"):
         assert as_researcher.get(reverse(f"admin:survey_study_{name}", args=[study.pk])).status_code == 403
@@ -249,15 +254,13 @@ def test_an_editor_can_neither_unblind_it_nor_read_its_file(researcher: Any, as_
 
 
 @pytest.mark.django_db
-def test_the_command_unblinds_it() -> None:
-    study = a_study_that_has_run(blind=True)
+def test_the_command_unblinds_it(study: Study) -> None:
     call_command("unblind", study.slug, reason="It is over.", stdout=io.StringIO())
     assert not Study.objects.get(pk=study.pk).is_blind
 
 
 @pytest.mark.django_db
-def test_asking_for_a_level_of_a_blind_study_is_refused_without_naming_any() -> None:
-    study = a_study_that_has_run(blind=True)
+def test_asking_for_a_level_of_a_blind_study_is_refused_without_naming_any(study: Study) -> None:
     with pytest.raises(HunchError, match="there are: hidden while the study is blind"):
         reports.make(study, "live", {"condition": ["zframing=zwarm"]})
 

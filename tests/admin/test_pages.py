@@ -72,8 +72,9 @@ from survey.services.base.auditing import actor_of
 from survey.services.sittings.identities import seal, store_identity
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.kept import kept
 
-from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, take_part
+from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, study_in_its_second_stage, take_part
 
 FEW = 10  # queries
 # Instruments of the tests' own packages, of which no study here is.
@@ -260,9 +261,15 @@ def one_row_of_everything(study: Study, superuser: User) -> None:
 
 
 @pytest.fixture
-def busy(study: Study, superuser: User) -> Study:
-    """At least one row of everything."""
-    one_row_of_everything(study, superuser)
+def busy(db: None) -> Study:
+    """At least one row of everything, and the superuser."""
+    return busy_study()
+
+
+@kept
+def busy_study() -> Study:
+    study = study_in_its_second_stage()
+    one_row_of_everything(study, User.objects.create_superuser("super"))
     jobs.run_inline(lifecycle.close_stage(stage_of(study, 2), now=True))
     return study
 

@@ -5,27 +5,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import schemathesis
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from drf_spectacular.generators import SchemaGenerator
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    response_headers_conformance,
-]
+# schemathesis takes a second to import, and every process that collects tests imports this module.
 
 
 @cache
@@ -37,10 +22,37 @@ def document() -> dict[str, Any]:
 @cache
 def operations() -> dict[str, Any]:
     """Every operation of the document by its id, to be called in process."""
+    import schemathesis
+    from schemathesis.core.result import Ok
+
     schema = schemathesis.openapi.from_dict(document())
     schema.app = WSGIHandler()  # survey.wsgi would give this process the limits of pages.
     found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
     return {operation.definition.raw["operationId"]: operation for operation in found}
+
+
+def generated(operation: Any, mode: str) -> Any:
+    """A hypothesis strategy: calls of the operation that fit the document ("positive"), or do not ("negative")."""
+    from schemathesis import GenerationMode
+
+    return operation.as_strategy(generation_mode=GenerationMode(mode))
+
+
+def validate(case: Any, response: Any) -> None:
+    """Fails where the response is another one than the document says."""
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks
+
+    case.validate_response(
+        response,
+        checks=[
+            not_a_server_error,
+            checks.status_code_conformance,
+            checks.content_type_conformance,
+            checks.response_schema_conformance,
+            checks.response_headers_conformance,
+        ],
+    )
 
 
 @contextmanager
@@ -61,5 +73,5 @@ def call(
     case = operations()[name].Case(path_parameters=dict(path or {}), **given)
     with connection_kept():
         response = case.call(headers=dict(headers or {}))
-    case.validate_response(response, checks=CHECKS)
+    validate(case, response)
     return response

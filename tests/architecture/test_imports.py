@@ -12,6 +12,8 @@ HEAVY = (
     *("torch", "transformers", "tokenizers", "sklearn", "xgboost", "matplotlib", "scipy"),
     *("pandas", "pyarrow", "openpyxl", "rapidfuzz", "PIL"),
 )
+# They take long to load, and few requests and jobs need them.
+LATE = ("httpx", "h11", "rich", "numpy.ma")
 EXTRAS = ("dask", "distributed", "storages", "boto3", "botocore")
 
 
@@ -23,24 +25,31 @@ def test_the_layers_hold() -> None:
 
 
 @pytest.mark.parametrize("with_extras", [False, True], ids=["nothing set", "with extras"])
-def test_a_web_process_loads_no_heavy_library(with_extras: bool) -> None:
-    """import-linter does not see a heavy import behind `predictors`: so start up for real, in a fresh process."""
+def test_web_and_workers_load_no_heavy_library_and_workers_no_pages(with_extras: bool) -> None:
+    """import-linter does not see a heavy import behind `predictors`: so start up for real, in a fresh process. First as
+    a worker and beat do, then as web."""
     program = f"""
 import sys
+from survey.celery import app
+app.loader.import_default_modules()
+assert "survey.tasks" in sys.modules
+pages = ("survey.urls", "survey.admin", "frontend.urls", "drf_spectacular.views")
+print(*(name for name in pages if name in sys.modules))
 import django
 django.setup()
 from django.contrib import admin
 from django.core.handlers.wsgi import WSGIHandler
 from django.urls import get_resolver
-from survey.celery import app
 admin.autodiscover()
 get_resolver().check()
 WSGIHandler()
-app.loader.import_default_modules()
-print(*sorted({{name.partition(".")[0] for name in sys.modules}} & set({HEAVY + EXTRAS!r})))
+names = {{name.partition(".")[0] for name in sys.modules}} | set(sys.modules)
+print(*sorted(names & set({HEAVY + LATE + EXTRAS!r})))
 """
     chosen = {"HUNCH_COMPUTE": "dask://127.0.0.1:1", "HUNCH_STORAGE_URL": "s3://files?endpoint=http://127.0.0.1:1"}
     environment = {**os.environ, **(chosen if with_extras else {})}
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == [], f"a web process loads {run.stdout.strip()}"
+    pages, libraries = run.stdout.splitlines()
+    assert pages == "", f"a worker loads {pages}"
+    assert libraries == "", f"a web process or a worker loads {libraries}"

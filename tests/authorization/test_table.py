@@ -33,6 +33,7 @@ from django.test import Client
 from django.urls import URLResolver, get_resolver, reverse
 from django.utils import timezone
 
+from survey.admin_site import HunchAdminSite
 from survey.models import (
     ApiToken,
     Evaluation,
@@ -292,6 +293,7 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Stud
     monkeypatch.setattr(auth, "get_user", read_once(auth.get_user))
     app_list = AdminSite.get_app_list
     monkeypatch.setattr(AdminSite, "get_app_list", lambda *given: app_list(*given) if given[2:] else [])
+    monkeypatch.setattr(HunchAdminSite, "_desk", lambda *_given: [])
     settings.HUNCH_LIVE_SECONDS = 3600  # One picture of the study for all.
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"  # One statement less a request.
     study = study_in_its_second_stage()

@@ -109,6 +109,24 @@ def test_who_was_sure_to_stay_weighs_less_than_who_was_not() -> None:
     assert weighted.value == pytest.approx((value / found).sum() / (1 / found).sum()) and weighted.value > value.mean()
 
 
+def test_no_answer_counts_more_than_50_times() -> None:
+    """Of 400 people who leave after half of their answers, hardly anybody reaches the ninth item."""
+    rng = np.random.default_rng(4)
+    last = np.minimum(rng.geometric(0.5, 400), 9)
+    person = np.repeat(np.arange(400), last)
+    number = np.concatenate([np.arange(1, count + 1) for count in last])
+    found = bandit.staying_chances(
+        value=np.ones(person.size),
+        sitting=person,
+        number=number,
+        left=(number == last[person]) & (number < 9),
+        known=number < 9,
+        cluster=person,
+        rng=rng,
+    )
+    assert 1 / found.min() == pytest.approx(50) and 1 / found[number == 5].max() < 20
+
+
 def test_equal_chances_of_staying_change_nothing() -> None:
     rng = np.random.default_rng(3)
     stratum = np.repeat([0, 1], [40, 60])

@@ -9,6 +9,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.sittings.forms import options_of
 from tests import cast
+from tests.kept import kept
 
 RIGHT = ("Right", "Richtig")
 REPLY = 'I think so: <b>yes</b>, "quite" & surely.\n\n  1. one\n  2. two\n' + "x" * 90
@@ -215,6 +216,7 @@ def bank(*, texts: tuple[str, ...] = QUESTIONS, reply: str = REPLY) -> Bank:
     return made
 
 
+@kept
 def open_study(**overrides: Any) -> Study:
     """The study, open; its bank is made if there is none."""
     if not Bank.objects.exists():

@@ -24,6 +24,20 @@ BUTTONS = {
 }
 
 
+# Of the page: its kind and screen, whether radio buttons answer it, its variant, its evidence, its first field.
+STATE = """() => {
+  const find = selector => document.querySelector(selector);
+  return [
+    find("main").dataset.kind ?? "",
+    find("#step-form")?.dataset.screen ?? "feedback",
+    find("input[type=radio]") !== null,
+    find("[data-part=variant]")?.dataset.value ?? "",
+    find("[data-part=evidence]") !== null,
+    find("#step-form [name]:not([type=hidden])")?.name ?? "",
+  ];
+}"""
+
+
 @pytest.fixture
 def visitor(browser: Any, live_server: Any) -> Iterator[Visitor]:
     made = Visitor(browser, live_server.url)
@@ -33,20 +47,15 @@ def visitor(browser: Any, live_server: Any) -> Iterator[Visitor]:
 
 def state_of(visitor: Visitor) -> str:
     """A name for the page's state. States that look the same have the same name."""
-    page, kind = visitor.page, visitor.kind
+    kind, screen, by_letters, mode, evidence, first = visitor.page.evaluate(STATE)
     if kind in ("item", "practice"):
-        screen = page.locator("#step-form").get_attribute("data-screen") or "feedback"
         if screen == "own_answer":
-            screen += " by letters" if page.locator("input[type=radio]").count() else " in words"
+            screen += " by letters" if by_letters else " in words"
         elif screen == "posterior":
-            mode = page.locator("[data-part=variant]").get_attribute("data-value") or ""
             screen += " " + mode.split(";")[0].removeprefix("answer_mode=")
-            screen += "" if page.locator("[data-part=evidence]").count() else " without evidence"
+            screen += "" if evidence else " without evidence"
         return f"{kind}: {screen}"
-    if kind == "form":
-        names = page.locator("#step-form [name]:not([type=hidden])").first.get_attribute("name")
-        return f"form: {names}"
-    return kind
+    return f"form: {first}" if kind == "form" else kind
 
 
 def walk(visitor: Visitor, language: str, *, unanswered: Sequence[str] = ()) -> None:

@@ -18,7 +18,12 @@ from tests.browser.everything import ATTENTION, open_study, take_part
 from tests.browser.visitor import Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-LINKS = "() => [...document.querySelectorAll('a[href]')].map(link => link.href)"
+# Whether the page has a heading, whether it is wider than the screen, and where it leads to.
+FACTS = """() => [
+  document.querySelector("h1, h2") !== null,
+  document.documentElement.scrollWidth > innerWidth,
+  [...document.querySelectorAll("a[href]")].map(link => link.href),
+]"""
 # These lead out of the admin, end the login, or give a file.
 LEFT_OUT = re.compile(r"/(auth|history|logout|password_change|jsi18n|export)/|/reports/[^/]+/[^/]+$")
 
@@ -62,10 +67,11 @@ def test_every_page_that_a_link_leads_to_opens_without_a_complaint(researcher: V
         known.add(kind)
         answer = researcher.page.goto(address)
         assert answer.status == 200, address
-        assert researcher.page.locator("h1, h2").count(), address
-        if researcher.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        has_heading, is_wider, links = researcher.page.evaluate(FACTS)
+        assert has_heading, address
+        if is_wider:
             researcher.problems.append(f"wider than 1280 px: {address}")
-        waiting += researcher.page.evaluate(LINKS)
+        waiting += links
     for page in ("leaderboard", "estimates", "budget", "amend", "try"):
         assert any(kind.endswith(f"/{page}/") for kind in known), page
     assert len(known) > 40

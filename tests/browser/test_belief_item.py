@@ -1,6 +1,5 @@
 """The belief item in a real browser: track, directions, buttons; by pointer and by keyboard; checked by axe."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,8 +25,8 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture(params=["light"])
-def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
-    yield from page_of(browser, complaints, color_scheme=request.param)
+def page(request: Any, browser: Any, complaints: list[str]) -> Any:
+    return page_of(browser, complaints, color_scheme=request.param)
 
 
 def open_study(**options: Any) -> Study:

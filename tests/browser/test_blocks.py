@@ -1,6 +1,5 @@
 """Attention checks, scales, reports and the choice about one's data in a real browser: narrow, by keyboard, axe."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -47,14 +46,14 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
-    yield from page_of(browser, complaints, color_scheme=request.param)
+def page(request: Any, browser: Any, complaints: list[str]) -> Any:
+    return page_of(browser, complaints, color_scheme=request.param)
 
 
 @pytest.fixture
-def plain_page(browser: Any, complaints: list[str]) -> Iterator[Any]:
+def plain_page(browser: Any, complaints: list[str]) -> Any:
     """Without JavaScript."""
-    yield from page_of(browser, complaints, java_script_enabled=False)
+    return page_of(browser, complaints, java_script_enabled=False)
 
 
 def begin(page: Any, live_server: Any) -> None:
@@ -108,12 +107,12 @@ def test_a_scale_does_not_break_the_page_where_text_is_twice_as_large_and_spaced
     browser: Any, live_server: Any, study: Study
 ) -> None:
     # This style is the reader's, not the page's, so the content policy must not block it.
-    for page in page_of(browser, [], bypass_csp=True):
-        go_to(page, live_server, "form")
-        while not page.get_by_label("10", exact=True).count():
-            answer(page)
-        page.add_style_tag(content=LARGE)
-        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
+    page = page_of(browser, [], bypass_csp=True)
+    go_to(page, live_server, "form")
+    while not page.get_by_label("10", exact=True).count():
+        answer(page)
+    page.add_style_tag(content=LARGE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
 
 
 @pytest.mark.parametrize("page", ["light"], indirect=True)

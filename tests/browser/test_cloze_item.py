@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from survey.instruments.cloze.models import WrittenWord
 from tests import cast
-from tests.browser.visitor import Visitor, looks_in
+from tests.browser.visitor import IN_TWO_LANGUAGES, Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 SENTENCES = (
@@ -28,26 +28,17 @@ def study(tmp_path: Path) -> Any:
         bank="sentences",
         instrument={"kind": "cloze", "options": {"least": 1}},
         candidates={"size": 60},
-        roles={"holdout": 0, "controls": 0},
         sitting={"items": 3},
         stages=[{"sittings": 1}],
         title={"en": "Words", "de": "Wörter"},
-        texts={"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
-        blocks=[
-            {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
-            {"kind": "items"},
-            {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
-        ],
+        **IN_TWO_LANGUAGES,
     )
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_and_is_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
     visitor = Visitor(browser, live_server.url, **looks_in(language))
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    visitor.press(words[0])
-    visitor.press(words[1])
+    visitor.begin(study.slug, language)
     field = visitor.page.locator("input[name=word]")
     visitor.look("word", language=language)
     visitor.send_unanswered()

@@ -9,37 +9,23 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Response, Study
 from tests import cast
 from tests.browser.everything import both
-from tests.browser.visitor import Visitor, looks_in
+from tests.browser.visitor import IN_TWO_LANGUAGES, Visitor, looks_in
 from tests.survey.instruments.test_evidence_in_steps import THREE
 from tests.survey.instruments.test_real_evidence import REAL, answered
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-BLOCKS = [
-    {"kind": "consent", "text": both("Do you agree?", "Stimmen Sie zu?"), "version": "1"},
-    {"kind": "items"},
-    {"kind": "end", "text": both("Thanks.", "Danke.")},
-]
 SCREENS = ("prior", "step_1", "step_2", "posterior")
 
 
 def open_study(instrument: dict[str, Any], **overrides: Any) -> Study:
     return cast.open_study(
         instrument=instrument,
-        roles={"holdout": 0, "controls": 0},
         sitting={"items": 1},
         stages=[{"sittings": 2}],
         title=both("Steps", "Schritte"),
-        texts={"languages": ["en", "de"], "welcome": both("Welcome.", "Willkommen."), "minutes": 3},
-        blocks=BLOCKS,
+        **IN_TWO_LANGUAGES,
         **overrides,
     )
-
-
-def begin(visitor: Visitor, study: Study, language: str = "en") -> None:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    for word in words:
-        visitor.press(word)
 
 
 def shown(visitor: Visitor) -> str:
@@ -54,7 +40,7 @@ def number(visitor: Visitor) -> Any:
 def test_every_step_fits_and_is_answered_by_the_keyboard(browser: Any, live_server: Any, language: str) -> None:
     study = open_study(THREE)
     visitor = Visitor(browser, live_server.url, **looks_in(language))
-    begin(visitor, study, language)
+    visitor.begin(study.slug, language)
     for place, screen in enumerate(SCREENS):
         visitor.page.wait_for_selector(f"[data-screen={screen}]")
         visitor.look(screen, language=language)
@@ -76,7 +62,7 @@ def test_reload_back_and_a_second_tab_change_no_answer_and_show_no_later_evidenc
 ) -> None:
     study = open_study(THREE)
     visitor = Visitor(browser, live_server.url, java_script_enabled=False)
-    begin(visitor, study)
+    visitor.begin(study.slug)
     page = visitor.page
     number(visitor).fill("40")
     visitor.press("Continue")
@@ -116,7 +102,7 @@ def test_an_item_with_an_aid_fits_and_names_it_to_everybody(browser: Any, live_s
     options = {**REAL["options"], "aid": "similar_questions", "aid_questions": 5, "answer_mode": "blank"}
     study = open_study({"kind": "belief_update", "options": options})
     visitor = Visitor(browser, live_server.url, **looks_in(language))
-    begin(visitor, study, language)
+    visitor.begin(study.slug, language)
     for screen in ("prior", "posterior"):
         visitor.page.wait_for_selector(f"[data-screen={screen}]")
         expect(visitor.page.locator("[data-part=aid]:visible")).to_have_count(1)

@@ -1,6 +1,5 @@
 """An answer and its next page in one exchange, in a real browser: title, focus, history, and a broken connection."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture(params=["light"])
-def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
-    yield from page_of(browser, complaints, color_scheme=request.param)
+def page(request: Any, browser: Any, complaints: list[str]) -> Any:
+    return page_of(browser, complaints, color_scheme=request.param)
 
 
 def test_the_next_page_comes_in_the_reply_with_title_focus_and_times_of_its_own(
@@ -164,8 +163,7 @@ def test_a_page_with_scripts_of_its_own_keeps_what_was_typed_too(page: Any, live
 def test_back_after_a_mistake_sends_nothing_again_without_scripts(browser: Any, live_server: Any) -> None:
     """A browser shows "Confirm Form Resubmission" where a page is the reply to a form."""
     open_study()
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+    page = browser.new_page(java_script_enabled=False)
     page.goto(f"{live_server.url}/s/cast/")
     page.get_by_role("link", name=CONTINUE).click()
     page.get_by_role("button", name="I agree").click()
@@ -178,4 +176,3 @@ def test_back_after_a_mistake_sends_nothing_again_without_scripts(browser: Any, 
     answered = page.go_back()
     assert answered is None or answered.request.method == "GET"
     assert page.locator("[data-screen=posterior]").count() == 1 and Belief.objects.count() == 1
-    context.close()

@@ -11,7 +11,7 @@ from survey.instruments.next_token.models import TokenGuess
 from survey.instruments.next_token.wording import shown_token
 from survey.services.banks import passages
 from tests import cast
-from tests.browser.visitor import Visitor, looks_in
+from tests.browser.visitor import IN_TWO_LANGUAGES, Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TEXTS = (
@@ -32,26 +32,17 @@ def study(tmp_path: Path) -> Any:
         bank="tales",
         instrument={"kind": "next_token", "options": {"tokenizer": "pairs:tales", "run": 3, "start": "drawn"}},
         candidates={"size": 60},
-        roles={"holdout": 0, "controls": 0},
         sitting={"items": 1},
         stages=[{"sittings": 2}],
         title={"en": "Tokens", "de": "Token"},
-        texts={"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
-        blocks=[
-            {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
-            {"kind": "items"},
-            {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
-        ],
+        **IN_TWO_LANGUAGES,
     )
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
     visitor = Visitor(browser, live_server.url, **looks_in(language))
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    visitor.press(words[0])
-    visitor.press(words[1])
+    visitor.begin(study.slug, language)
     field = visitor.page.locator("input[name=guess]")
     visitor.look("guess", language=language)
     visitor.send_unanswered()
@@ -71,17 +62,14 @@ def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server:
 
 
 def enter(visitor: Visitor, study: Any, language: str = "en") -> Any:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    visitor.press(words[0])
-    visitor.press(words[1])
+    visitor.begin(study.slug, language)
     visitor.page.wait_for_selector("[data-screen=guess_1]")
     return visitor.page
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server: Any, language: str) -> None:
-    """The pattern of a combobox: what a screen reader is told, arrow keys, Enter, Escape; and nothing moves."""
+    """The pattern of a combobox: what a screen reader says, arrow keys, Enter, Escape; and nothing moves."""
     visitor = Visitor(browser, live_server.url, **looks_in(language))
     page = enter(visitor, study, language)
     words = passages.vocabulary_of(passages.registered("pairs:tales"))

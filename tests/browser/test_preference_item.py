@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from survey.instruments.preference.models import ReplyJudgement
 from tests import cast
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import CONTINUE, IN_TWO_LANGUAGES, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 REPLIES = {
@@ -35,27 +35,18 @@ def study(tmp_path: Path) -> Any:
         bank="prompts",
         instrument={"kind": "preference", "options": {"models": list(REPLIES), "reason": 1}},
         candidates={"size": 10},
-        roles={"holdout": 0, "controls": 0},
         sitting={"items": 2},
         stages=[{"sittings": 1}],
         title={"en": "Replies", "de": "Antworten"},
-        texts={"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
-        blocks=[
-            {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
-            {"kind": "items"},
-            {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
-        ],
+        **IN_TWO_LANGUAGES,
     )
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_and_is_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
     visitor = Visitor(browser, live_server.url)
     page = visitor.page
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    visitor.press(words[0])
-    visitor.press(words[1])
+    visitor.begin(study.slug, language)
     shown = []
     for item in range(2):
         page.wait_for_selector("[data-screen=judgement]")
@@ -67,7 +58,7 @@ def test_the_page_fits_and_is_read_aloud(study: Any, browser: Any, live_server: 
         for scale in ("helpful", "truthful"):
             page.locator(f"input[name={scale}][value='6']").check()
         before = page.locator("input[name=step]").get_attribute("value")
-        visitor.press(words[0])
+        visitor.press(CONTINUE[language])
         page.wait_for_selector(f"[data-kind=end], input[name=step]:not([value='{before}'])", state="attached")
     assert visitor.problems == []
     assert sorted(shown) == sorted(text for own in REPLIES.values() for text in own)

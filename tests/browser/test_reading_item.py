@@ -10,7 +10,7 @@ from django.core.management import call_command
 from survey.instruments.self_paced_reading.models import PassageAnswer, WordTimes
 from survey.models import Sitting
 from tests import cast
-from tests.browser.visitor import Visitor, looks_in
+from tests.browser.visitor import IN_TWO_LANGUAGES, Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TEXTS = (
@@ -39,24 +39,11 @@ def study(tmp_path: Path) -> Any:
         bank="passages",
         instrument={"kind": "self_paced_reading"},
         candidates={"size": 60},
-        roles={"holdout": 0, "controls": 0},
         sitting={"items": 3},
         stages=[{"sittings": 1}],
         title={"en": "Texts", "de": "Texte"},
-        texts={"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
-        blocks=[
-            {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
-            {"kind": "items"},
-            {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
-        ],
+        **IN_TWO_LANGUAGES,
     )
-
-
-def enter(visitor: Visitor, study: Any, language: str = "en") -> None:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    visitor.press(words[0])
-    visitor.press(words[1])
 
 
 def start(page: Any) -> int:
@@ -82,7 +69,7 @@ def answer(page: Any) -> None:
 def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, live_server: Any, language: str) -> None:
     visitor = Visitor(browser, live_server.url, **looks_in(language))
     page = visitor.page
-    enter(visitor, study, language)
+    visitor.begin(study.slug, language)
     for number in range(3):
         if number == 0:
             visitor.look("passage before the start", language=language)
@@ -114,7 +101,7 @@ def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, li
 def test_taps_count_and_a_page_in_the_background_is_marked(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url, has_touch=True)
     page = visitor.page
-    enter(visitor, study)
+    visitor.begin(study.slug)
     words = start(page)
     for _tap in range(words + 1):
         page.locator("[data-window]").tap()
@@ -151,7 +138,7 @@ def test_what_happens_to_a_device_in_the_middle_of_a_passage_is_marked(
 ) -> None:
     visitor = Visitor(browser, live_server.url)
     page = visitor.page
-    enter(visitor, study)
+    visitor.begin(study.slug)
     words = start(page)
     page.keyboard.press("Space")
     page.evaluate(what)
@@ -163,7 +150,7 @@ def test_what_happens_to_a_device_in_the_middle_of_a_passage_is_marked(
 def test_a_passage_that_is_loaded_again_in_the_middle_is_marked(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url)
     page = visitor.page
-    enter(visitor, study)
+    visitor.begin(study.slug)
     words = start(page)
     page.keyboard.press("Space")
     page.reload()
@@ -175,7 +162,7 @@ def test_a_passage_that_is_loaded_again_in_the_middle_is_marked(study: Any, brow
 
 def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url)
-    enter(visitor, study)
+    visitor.begin(study.slug)
     words = start(visitor.page)
     other = visitor.context.new_page()
     other.goto(visitor.page.url)

@@ -1,6 +1,5 @@
 """A whole sitting in a real browser on a narrow screen, checked by axe."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from survey.models import Response, Sitting, Study
 from tests import cast
 from tests.browser.everything import sitting_at
 from tests.browser.visitor import AXE, only_violations, settle, sit_down, use_axe
+from tests.browsing import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 WIDTH = 320
@@ -30,19 +30,17 @@ def complaints() -> list[str]:
     return []
 
 
-def page_of(browser: Any, complaints: list[str], **options: Any) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": WIDTH, "height": 640}, **options)
-    page = context.new_page()
+def page_of(browser: Browser, complaints: list[str], **options: Any) -> Any:
+    page = browser.new_page(viewport={"width": WIDTH, "height": 640}, **options)
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("response", lambda answer: complaints.append(answer.url) if answer.status >= 500 else None)
-    yield page
-    context.close()
+    return page
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(request: Any, browser: Any, complaints: list[str]) -> Iterator[Any]:
-    yield from page_of(browser, complaints, color_scheme=request.param)
+def page(request: Any, browser: Browser, complaints: list[str]) -> Any:
+    return page_of(browser, complaints, color_scheme=request.param)
 
 
 def look(page: Any) -> None:

@@ -1,6 +1,5 @@
 """What a real browser measures and sends, under our content policy, when a page is left and opened again."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from frontend import views
 from survey.models import Response, ScreenTiming, Sitting, UnfinishedScreen
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 from tests import cast
+from tests.browsing import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -19,14 +19,12 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 320, "height": 640})
-    page = context.new_page()
+def page(browser: Browser, complaints: list[str]) -> Any:
+    page = browser.new_page(viewport={"width": 320, "height": 640})
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("response", lambda answer: complaints.append(answer.url) if answer.status >= 400 else None)
-    yield page
-    context.close()
+    return page
 
 
 def the_word_on_it(page: Any) -> UnfinishedScreen:

@@ -10,7 +10,7 @@ from predictors.readings import Text
 from survey.instruments.token_comparison.models import StatedChance
 from survey.services.banks import ngrams, passages
 from tests import cast
-from tests.browser.visitor import Visitor, looks_in
+from tests.browser.visitor import CONTINUE, IN_TWO_LANGUAGES, Visitor, looks_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TEXTS = (
@@ -34,31 +34,22 @@ def study(tmp_path: Path) -> Any:
         bank="passages",
         instrument={"kind": "token_comparison", "options": {"generator": "ngram:two", "draws": 12}},
         candidates={"size": 1000},
-        roles={"holdout": 0, "controls": 0},
         sitting={"items": 1},
         stages=[{"sittings": 2}],
         title={"en": "Pieces", "de": "Stücke"},
-        texts={"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
-        blocks=[
-            {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
-            {"kind": "items"},
-            {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
-        ],
+        **IN_TWO_LANGUAGES,
     )
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
-    words = {"en": ("Continue", "I agree and take part"), "de": ("Weiter", "Ich willige ein und nehme teil")}[language]
     visitor = Visitor(browser, live_server.url, **looks_in(language))
-    visitor.go(f"/s/{study.slug}/?language={language}")
-    visitor.press(words[0])
-    visitor.press(words[1])
+    visitor.begin(study.slug, language)
     visitor.look("comparison", language=language)
     visitor.send_unanswered()
     visitor.look("comparison, unanswered", language=language)
     visitor.page.locator("input[name=percent_left][value='80']").check()
-    visitor.press(words[0])
+    visitor.press(CONTINUE[language])
     visitor.page.wait_for_selector("[data-screen=revealed]")
     visitor.look("revealed", language=language)
     assert visitor.problems == []

@@ -11,6 +11,7 @@ from playwright.sync_api import TimeoutError as TooLate
 
 from frontend.cookies import SITTING
 from survey.models import Sitting
+from tests.browsing import Browser
 
 NARROW, ZOOMED = {"width": 320, "height": 640}, {"width": 320, "height": 256}  # 1280 x 1024 at 400 % is 320 x 256
 SPACED = (
@@ -41,21 +42,24 @@ WORDS = only(
 )
 IN_ENGLISH: dict[str, Any] = {}
 IN_ANOTHER_LANGUAGE: dict[str, Any] = {"layouts": ["text spacing"], "schemes": ["light"], "rules": WORDS}
-# A style that belongs to the reader and not to the page. Made in this way, the content policy does not apply to it.
+AXE = """async rules => (await axe.run(rules)).violations.map(
+  found => `${found.id}: ${found.nodes.map(node => node.target + " " + node.failureSummary).join("; ")}`)"""
+# In a style that belongs to the reader and not to the page. Made in this way, the content policy does not apply to it.
 RESTYLE = """css => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   document.adoptedStyleSheets = css ? [sheet] : [];
 }"""
-AXE = """async rules => (await axe.run(rules)).violations.map(
-  found => `${found.id}: ${found.nodes.map(node => node.target + " " + node.failureSummary).join("; ")}`)"""
+# The page's width in that style, and what axe finds.
+LOOK = f"""async ([css, rules]) => {{
+  ({RESTYLE})(css);
+  return [document.documentElement.scrollWidth, await ({AXE})(rules)];
+}}"""
 FACTS = """() => ({
-  width: document.documentElement.scrollWidth,
   lang: document.documentElement.lang,
   headings: [...document.querySelectorAll("h1")].map(heading => heading.innerText.trim()),
   title: document.title,
   problem: document.querySelector(".error-summary li") !== null,
-  moving: document.getAnimations().length,
 })"""
 # Of the page that is shown: its document or the exchange that it came by, and all that it loaded beside that.
 WEIGHT = """() => {
@@ -65,8 +69,27 @@ WEIGHT = """() => {
   const others = loaded.filter(entry => !isExchange(entry));
   return [page, ...others].reduce((sum, entry) => sum + entry.decodedBodySize, 0);
 }"""
+# The options of each group of them, and whether one says that the answer stays the same.
+OPTIONS = """groups => groups.map(group => [
+  [...group.querySelectorAll("label[data-option]")].map(label => label.innerText),
+  group.querySelector("input[value=same]") !== null,
+])"""
+TYPED = "input:visible:not([type=radio], [type=checkbox], [type=range])"
+FIELDS = f"#step-form {TYPED}, #step-form textarea:visible"
 ICON = settings.BASE_DIR / "frontend/static/frontend/icon.svg"
 PROBLEM = {"en": "There is a problem", "de": "Etwas stimmt nicht"}
+CONTINUE = {"en": "Continue", "de": "Weiter"}
+AGREE = {"en": "I agree and take part", "de": "Ich willige ein und nehme teil"}
+# What `cast.open_study` takes for a study of nothing but items, in both languages.
+IN_TWO_LANGUAGES: dict[str, Any] = {
+    "roles": {"holdout": 0, "controls": 0},
+    "texts": {"languages": ["en", "de"], "welcome": {"en": "Welcome.", "de": "Willkommen."}, "minutes": 3},
+    "blocks": [
+        {"kind": "consent", "text": {"en": "Do you agree?", "de": "Stimmen Sie zu?"}, "version": "1"},
+        {"kind": "items"},
+        {"kind": "end", "text": {"en": "Thanks.", "de": "Danke."}},
+    ],
+}
 
 
 def looks_in(language: str) -> dict[str, Any]:
@@ -101,7 +124,7 @@ class Visitor:
 
     def __init__(
         self,
-        browser: Any,
+        browser: Browser,
         root: str,
         *,
         layouts: Sequence[str] = tuple(LAYOUTS),
@@ -112,8 +135,8 @@ class Visitor:
         self.root, self.layouts, self.schemes, self.rules = root, layouts, schemes, rules
         self.problems: list[str] = []
         self.seen: list[str] = []
-        self.context = browser.new_context(viewport=NARROW, **options)
-        self.page = self.context.new_page()
+        self.page, self.scheme = browser.new_page(viewport=NARROW, **options), "light"  # As of every new page.
+        self.context = self.page.context
         self.context.on("request", self._note_request)
         self.page.on("console", self._note_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
@@ -131,6 +154,12 @@ class Visitor:
 
     def go(self, path: str) -> None:
         self.page.goto(self.root + path)
+
+    def begin(self, slug: str, language: str = "en") -> None:
+        """Go from the study's first page over the consent to what follows it."""
+        self.go(f"/s/{slug}/?language={language}")
+        self.press(CONTINUE[language])
+        self.press(AGREE[language])
 
     def sit_down(self, sitting: Sitting) -> None:
         sit_down(self.page, self.root, sitting)
@@ -186,35 +215,44 @@ class Visitor:
         use_axe(page)
         for number, layout in enumerate(self.layouts):
             size, css = LAYOUTS[layout]
-            page.set_viewport_size(size)
-            page.evaluate(RESTYLE, css)
+            self._resize(size)
             # Names, roles and order are the same in every layout, and a scheme changes colours alone.
             schemes = self.schemes if number == 0 else self.schemes[:1]
             for scheme in schemes:
-                page.emulate_media(color_scheme=scheme)
-                if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
-                    say(f"{layout}, {scheme}: {width} px wide")
+                self._recolour(scheme)
                 rules = SIZES if number else self.rules if scheme == schemes[0] else COLOURS
-                for violation in page.evaluate(AXE, rules):
+                width, violations = page.evaluate(LOOK, [css, rules])
+                if width > size["width"]:
+                    say(f"{layout}, {scheme}: {width} px wide")
+                for violation in violations:
                     say(f"{layout}, {scheme}: {violation}")
         page.evaluate(RESTYLE, "")
-        page.set_viewport_size(NARROW)
+        self._resize(NARROW)
+
+    def _resize(self, size: Any) -> None:
+        if self.page.viewport_size != size:
+            self.page.set_viewport_size(size)
+
+    def _recolour(self, scheme: str) -> None:
+        if self.scheme != scheme:
+            self.page.emulate_media(color_scheme=scheme)
+            self.scheme = scheme
 
     def fill(self, right: Sequence[str], *, wrong: bool = False) -> None:
         """Answer the page: the right option, else the same or the first one; a number; some words."""
-        page = self.page
-        for group in page.locator("fieldset.field").all():
-            labels = group.locator("label[data-option]")
-            texts = labels.all_inner_texts()
+        page, groups = self.page, self.page.locator("fieldset.field")
+        for number, (texts, has_same) in enumerate(groups.evaluate_all(OPTIONS)):
             if not texts:
                 continue
             fitting = [place for place, text in enumerate(texts) if text.startswith(tuple(right)) != wrong]
-            same = group.locator("input[value=same]")
-            (same if same.count() else labels.nth(fitting[0] if fitting else 0)).click()
-        for field in page.locator("#step-form input:visible:not([type=radio], [type=checkbox], [type=range])").all():
-            field.fill("60" if field.get_attribute("inputmode") == "numeric" else "water")
-        for area in page.locator("#step-form textarea:visible").all():
-            area.fill("So it seemed to me.")
+            labels = groups.nth(number).locator("label[data-option]")
+            same = groups.nth(number).locator("input[value=same]")
+            (same if has_same else labels.nth(fitting[0] if fitting else 0)).click()
+        fields = page.locator(FIELDS)
+        for number, kind in enumerate(fields.evaluate_all("fields => fields.map(at => at.inputMode || at.type)")):
+            answers = {"numeric": "60", "textarea": "So it seemed to me."}
+            fields.nth(number).fill(answers.get(kind, "water"))
 
     def close(self) -> None:
-        self.context.close()
+        self.context.remove_listener("request", self._note_request)
+        self.page.close()

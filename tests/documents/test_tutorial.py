@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from survey.services.banks.importing import import_questions
 from survey.services.stages import lifecycle
 from survey.services.studies.creating import create_study
 from tests import cast, databases
+from tests.browsing import Browser
 from tests.infrastructure.test_process_manager import alive, eventually
 
 from .blocks import DOCS, blocks_of, files_of
@@ -171,10 +171,8 @@ def study(transactional_db: None, tmp_path: Path) -> Study:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 900, "height": 640}, reduced_motion="reduce")
-    yield context.new_page()
-    context.close()
+def page(browser: Browser) -> Any:
+    return browser.new_page(viewport={"width": 900, "height": 640}, reduced_motion="reduce")
 
 
 @pytest.mark.browser

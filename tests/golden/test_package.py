@@ -35,7 +35,7 @@ __all__ = ["golden", "loaded"]
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
 # What whoever publishes a package may add.
-TOLD: dict[str, Any] = {
+ADDED: dict[str, Any] = {
     "author": ["Ada", "Ben"],
     "licence": "https://creativecommons.org/licenses/by/4.0/",
     "doi": "10.5281/zenodo.1",
@@ -64,11 +64,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def package(golden: None, shelf: dict[str, Path]) -> Callable[..., Path]:
     """A package of a golden study, to be read and left as it is: the first test that asks for it builds it."""
 
-    def find(slug: str, audience: str, layout: str = "psych-ds", told: dict[str, Any] = TOLD) -> Path:
-        name = json.dumps([slug, audience, layout, told], sort_keys=True)
+    def find(slug: str, audience: str, layout: str = "psych-ds", given: dict[str, Any] = ADDED) -> Path:
+        name = json.dumps([slug, audience, layout, given], sort_keys=True)
         if name not in shelf:
             folder = shelf["folder"] / str(len(shelf))
-            shelf[name] = built(study_of(slug), folder, audience=audience, layout=layout, **told)
+            shelf[name] = built(study_of(slug), folder, audience=audience, layout=layout, **given)
         return shelf[name]
 
     return find
@@ -125,13 +125,35 @@ def test_r_redoes_the_main_table(package: Callable[..., Path], slug: str) -> Non
     assert run.returncode == 0 and "DIFFERS" not in run.stdout, run.stdout + run.stderr
 
 
+def remember_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each key of each node, mlcroissant makes the fields of the node's class anew, which took half of its time."""
+    from mlcroissant._src.core import dataclasses
+
+    make, known = dataclasses.jsonld_fields, {}
+
+    def fields_of(node: Any) -> list[Any]:
+        version = getattr(getattr(node, "ctx", None), "conforms_to", None)
+        key = (node if isinstance(node, type) else type(node), isinstance(node, type), version)
+        if key not in known:
+            known[key] = list(make(node))
+        return known[key]
+
+    monkeypatch.setattr(dataclasses, "jsonld_fields", fields_of)
+
+
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
-def test_croissant_is_valid_and_gives_every_record(package: Callable[..., Path], slug: str, audience: str) -> None:
+def test_croissant_is_valid_and_gives_every_record(
+    package: Callable[..., Path], slug: str, audience: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     croissant = pytest.importorskip("mlcroissant")
+    remember_fields(monkeypatch)
     made = package(slug, audience)
     dataset = croissant.Dataset(jsonld=made / "croissant.json")
-    assert not dataset.metadata.issues.errors
+    assert not dataset.metadata.issues.errors and not dataset.metadata.ctx.is_v0()
+    # For each value of a record it looks for the field in a list, and asks for the version at each comparison.
+    for kind in {type(one) for one in dataset.metadata.ctx.graph.nodes}:
+        monkeypatch.setattr(kind, "__eq__", lambda one, other: one is other or one.id == other.id)
     for name, rows in tables_of(made).items():
         (stem,) = [one.name for one in dataset.metadata.record_sets if one.name.replace("_", "") == f"rows{name}"]
         records = list(dataset.records(stem))
@@ -155,12 +177,12 @@ def test_what_breaks_the_rules_of_psych_ds_is_found(package: Callable[..., Path]
     made = copied(package("answers", "public"), tmp_path)
     (table,) = (made / "data").glob("*-answers_data.csv")
     description = made / "dataset_description.json"
-    text, told = table.read_text(encoding="utf-8"), json.loads(description.read_text(encoding="utf-8"))
+    text, written = table.read_text(encoding="utf-8"), json.loads(description.read_text(encoding="utf-8"))
     header, rest = text.split("\n", 1)
 
     def found(columns: str = header, rows: str = rest, **changed: Any) -> set[str]:
         table.write_text(f"{columns}\n{rows}", encoding="utf-8")
-        left = {name: value for name, value in {**told, **changed}.items() if value is not None}
+        left = {name: value for name, value in {**written, **changed}.items() if value is not None}
         description.write_text(json.dumps(left), encoding="utf-8")
         return psych_ds.errors_of(made)
 
@@ -210,7 +232,7 @@ def test_it_has_the_same_bytes_when_it_is_built_again(
 ) -> None:
     first = package("beliefs", audience)
     with rows_in_another_order():
-        second = built(study_of("beliefs"), tmp_path / "second", audience=audience, **TOLD)
+        second = built(study_of("beliefs"), tmp_path / "second", audience=audience, **ADDED)
     assert archive_of(first) == archive_of(second)
 
 
@@ -328,7 +350,7 @@ def crate_problems(package: Path) -> list[str]:
 def test_ro_crate_names_every_file(package: Callable[..., Path], slug: str, layout: str, tmp_path: Path) -> None:
     assert crate_problems(package(slug, "public", layout)) == []
     if slug == "answers":  # Without author and licence, once.
-        assert crate_problems(package(slug, "public", layout, told={})) == []
+        assert crate_problems(package(slug, "public", layout, given={})) == []
     made = copied(package(slug, "public", layout), tmp_path)
     (made / "codebook.md").write_text("changed", encoding="utf-8")
     assert crate_problems(made) == ["codebook.md"]
@@ -367,7 +389,7 @@ def test_a_folder_for_the_hub_has_the_same_bytes_when_it_is_built_again(
     package: Callable[..., Path], tmp_path: Path
 ) -> None:
     first = package("beliefs", "public", "hugging-face")
-    second = built(study_of("beliefs"), tmp_path / "second", audience="public", layout="hugging-face", **TOLD)
+    second = built(study_of("beliefs"), tmp_path / "second", audience="public", layout="hugging-face", **ADDED)
     assert archive_of(first) == archive_of(second)
 
 

@@ -246,6 +246,16 @@ def test_the_extras_and_the_other_locks_name_the_same_versions() -> None:
         assert interpolate(arguments["WITH_EXTRAS"], {"HUNCH_EXTRAS": "1"}) == "1"
 
 
+@pytest.mark.parametrize("path", ["Dockerfile", "deploy/systemd/install.sh"])
+def test_what_runs_where_no_process_writes_bytecode_is_compiled_before(path: str) -> None:
+    """Otherwise each process would compile all of Hunch when it starts."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    copied = re.findall(r"(?m)^COPY ([\w. ]+?) \S+$", text) or re.findall(r"(?m)^for part in (.+); do$", text)
+    (compiled,) = re.findall(r"python -m compileall -q (.+)", text)
+    ours = {name for name in " ".join(copied).split() if (ROOT / name).is_file() or [*(ROOT / name).rglob("*.py")]}
+    assert len(ours) == 5 and set(compiled.split()) == ours
+
+
 def test_torch_is_installed_by_hash() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     (version,) = re.findall(r"(?m)^ARG TORCH_VERSION=(\S+)$", text)

@@ -1,4 +1,5 @@
-"""Which Python `make` takes: the first of 3.11 to 3.14 that runs, unless PYTHON names one."""
+"""Which Python `make` takes: the first of 3.11 to 3.14 that runs, and of several with one name the fastest. PYTHON may
+name another."""
 
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ class Machine:
         self.folder = folder
         self.bin = folder / "bin"
         self.bin.mkdir()
+        self.path = [self.bin]
         for name in TOOLS:
             (self.bin / name).symlink_to(shutil.which(name) or name)
 
@@ -29,26 +31,43 @@ class Machine:
         path.chmod(0o755)
         return path
 
-    def add_python(self, name: str, version: tuple[int, int]) -> Path:
-        """A fake Python that reports this version and records everything else that it is asked to run."""
-        claim = f"import sys; sys.version_info = {(*version, 0)!r}; exec(sys.argv[2])"
+    def add_python(self, name: str, version: tuple[int, int], *, seconds: int = 1) -> Path:
+        """A fake Python that reports this version and that any work takes so long, and records everything else that it
+        is asked to run."""
+        clock = f"import itertools, time; time.process_time = itertools.count(step={seconds}).__next__"
+        claim = f"import sys; sys.version_info = {(*version, 0)!r}; {clock}; exec(sys.argv[2])"
         return self.add(
             name,
             f"""if [ "$1" = -c ]; then exec "{sys.executable}" -c '{claim}' "$@"; fi
 echo "{name} $*" >> "{self.folder}/asked"; exit 3""",
         )
 
+    def add_folder(self, name: str) -> "Machine":
+        """Another folder, at the end of the path."""
+        other = object.__new__(Machine)
+        other.folder, other.bin = self.folder, self.folder / name
+        other.bin.mkdir()
+        self.path.append(other.bin)
+        return other
+
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
             cwd=ROOT,
-            env={"PATH": str(self.bin), "HOME": str(self.folder), "PYENV_ROOT": str(self.folder / "pyenv")},
+            env={
+                "PATH": ":".join(map(str, self.path)),
+                "HOME": str(self.folder),
+                "PYENV_ROOT": str(self.folder / "pyenv"),
+            },
             capture_output=True,
             text=True,
         )
 
     def install(self, *variables: str) -> subprocess.CompletedProcess[str]:
         return self.run(str(MAKE), "install", f"VENV={self.folder}/venv", *variables)
+
+    def found(self) -> list[str]:
+        return self.run("tools/pythons.sh").stdout.splitlines()
 
     @property
     def asked(self) -> list[str]:
@@ -64,9 +83,8 @@ def machine(tmp_path: Path) -> Machine:
 
 def test_a_name_that_does_not_run_is_passed_over(machine: Machine) -> None:
     machine.add("python3.11", "echo 'pyenv: python3.11: command not found' >&2; exit 127")
-    machine.add_python("python3.12", (3, 12))
-    machine.add_python("python3.13", (3, 13))
-    assert machine.run("tools/pythons.sh").stdout.split() == ["python3.12", "python3.13"]
+    found = [machine.add_python("python3.12", (3, 12)), machine.add_python("python3.13", (3, 13))]
+    assert machine.found() == list(map(str, found))
     assert machine.install().returncode != 0  # It cannot make an environment here, but make chose it.
     assert machine.asked == [f"python3.12 -m venv {machine.folder}/venv"]
 
@@ -76,7 +94,24 @@ def test_plain_python3_counts_where_it_is_in_the_range(
     machine: Machine, version: tuple[int, int], taken: list[str]
 ) -> None:
     machine.add_python("python3", version)
-    assert machine.run("tools/pythons.sh").stdout.split() == taken
+    assert [Path(python).name for python in machine.found()] == taken
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first"), [((9, 9), "bin"), ((9, 8), "more python"), ((10, 9), "bin"), ((8, 9), "bin")]
+)
+def test_of_two_with_one_name_the_fastest_comes_first_and_equals_stand_as_on_the_path(
+    machine: Machine, seconds: tuple[int, int], first: str
+) -> None:
+    more = machine.add_folder("more python")
+    same = machine.add_folder("same")
+    found = [machine.add_python("python3.11", (3, 11), seconds=seconds[0])]
+    found.append(more.add_python("python3.11", (3, 11), seconds=seconds[1]))
+    (same.bin / "python3.11").symlink_to(found[1])
+    found.append(machine.add_python("python3.12", (3, 12)))
+    listed = machine.found()
+    assert sorted(listed) == sorted(map(str, found)) and Path(listed[0]).parent.name == first
+    assert listed[2] == str(found[2]), "another name is no reason to measure"
 
 
 def test_a_version_that_pyenv_keeps_off_the_path_is_found(machine: Machine) -> None:
@@ -84,7 +119,7 @@ def test_a_version_that_pyenv_keeps_off_the_path_is_found(machine: Machine) -> N
     kept = machine.folder / "pyenv" / "versions" / "3.13.2" / "bin"
     kept.mkdir(parents=True)
     python.rename(kept / "python")
-    assert machine.run("tools/pythons.sh").stdout.split() == [str(kept / "python")]
+    assert machine.found() == [str(kept / "python")]
 
 
 def test_without_one_it_says_what_to_do(machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 import contextvars
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.test import Client
 from django.urls import include, path
 
 from survey import request_ids
+from survey.celery import app as hunch
 from survey.log_format import JsonFormatter, LineFormatter
 
 GIVEN = "0123456789abcdef" * 2
@@ -91,6 +93,15 @@ def test_a_line_without_a_request_names_none() -> None:
     assert "request_id" not in JsonFormatter().format(record)
 
 
+@pytest.fixture
+def our_celery_again() -> Iterator[None]:
+    """A worker in this process makes its application the one that every shared task is sent by. Ours is put back."""
+    yield
+    hunch.set_current()
+    hunch.set_default()
+
+
+@pytest.mark.usefixtures("our_celery_again")
 def test_a_task_has_the_id_of_who_sent_it_and_gives_it_along() -> None:
     """Through a real worker: Celery's own headers carry it."""
     app = Celery("ids", broker="memory://", backend="cache+memory://", set_as_current=False)

@@ -131,8 +131,8 @@ def test_postings_are_paused_while_the_database_is_away_and_that_is_stored_later
     assert fake.studies[posting.external_id]["status"] == "PAUSED"
     posting.refresh_from_db()
     assert posting.state == "ACTIVE" and not Alert.objects.exists()
-    told = [subject for subject in subjects() if "posting paused" in subject]
-    assert len(told) == 1 and len(subjects()) == 2  # That the database is away, and what was paused.
+    paused = [subject for subject in subjects() if "posting paused" in subject]
+    assert len(paused) == 1 and len(subjects()) == 2  # That the database is away, and what was paused.
     broken.clear()
     looks(one, 10, 10)
     posting.refresh_from_db()
@@ -189,7 +189,9 @@ def test_nothing_is_paused_where_that_is_turned_off(
     settings.HUNCH_PAUSE_AFTER_MINUTES = 0
     posting = posted()
     broken["queue"] = "gone."
-    looks(Watch(), 0, 60)
+    one = Watch()
+    looks(one, 0, 12)
+    looks(one, 59, 60)
     assert fake.studies[posting.external_id]["status"] == "ACTIVE" and "unhealthy" in open_causes()
 
 

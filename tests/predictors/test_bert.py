@@ -87,7 +87,7 @@ def test_gradients_are_those_of_transformers(tiny_bert):
 def test_it_learns_what_the_pairs_hold(tiny_params, head):
     pairs = some_pairs(400, seed=3)
     labels = learnable_labels(pairs)
-    params = {**tiny_params, "members": 1, "head": head, "epochs": 10, "learning_rate": 1e-2, "batch_size": 16}
+    params = {**tiny_params, "members": 1, "head": head, "epochs": 5, "learning_rate": 1e-2, "batch_size": 16}
     fitted = _fitted(params, pairs[:300], labels[:300])
     changed = fitted.predict_proba(pairs[300:])[:, 1]
     assert area_under_curve(labels[300:], changed) > 0.9

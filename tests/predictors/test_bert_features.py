@@ -90,7 +90,7 @@ def test_numbers_are_standardised_by_the_training_rows_and_a_constant_is_0(tiny_
 def test_it_learns_what_a_text_and_a_number_hold(tiny_params, texts, head):
     rows = some_rows(450, texts=texts, seed=1)
     labels = np.array([float("red" in row.texts["text 0"].split() or row.numbers["seconds"] > 4600) for row in rows])
-    params = {**tiny_params, "members": 1, "epochs": 6, "learning_rate": 1e-2, "head": head}
+    params = {**tiny_params, "members": 1, "epochs": 6, "learning_rate": 1e-2, "batch_size": 16, "head": head}
     found = registry.create("bert", params).fit(rows[:350], labels[:350]).predict_proba(rows[350:])[:, 1]
     assert area_under_curve(labels[350:], found) > 0.9
     without = np.array([row.numbers["seconds"] < 4600 for row in rows[350:]])

@@ -220,7 +220,7 @@ def test_a_model_that_bends_its_logits_is_asked_for_them(tmp_path):
 
 @pytest.mark.torch
 def test_a_gguf_file_is_read_as_the_folder_that_it_was_made_from(llama, tmp_path, capfd):
-    pytest.importorskip("gguf")
+    pytest.importorskip("gguf", reason="Not tested: GGUF files, since the package gguf is not installed")
     from predictors.readings.causal import CausalReader
 
     folder = save_as_gguf(llama, tmp_path / "g" / "tiny.gguf").parent

@@ -16,7 +16,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from survey import queues, tasks
-from survey.celery import app
 from survey.models import (
     AnswerCollection,
     CandidateSet,
@@ -40,12 +39,6 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.django_db(transac
 PATIENCE = 150  # seconds, for a machine that does other things too
 ML = ("worker", "--pool-start-method", "spawn", "-Q", "train,score,ml", "-c", "1", "-n", "ml@%h")
 DEFAULT = ("worker", "-Q", "default", "-c", "1", "-n", "default@%h")
-
-
-@pytest.fixture(autouse=True)
-def connections_of_our_own() -> None:
-    """What this process sends goes by fresh connections: those of an earlier test may lead to a Redis that is gone."""
-    app._after_fork()
 
 
 @contextmanager

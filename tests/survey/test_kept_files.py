@@ -51,3 +51,12 @@ def test_the_file_that_was_not_used_for_the_longest_time_is_forgotten() -> None:
     assert kept.kept_file(0, "sha") is config
     assert kept.kept_file(1, "sha") is None
     assert kept.kept_file(kept.MOST_KEPT, "other sha") is None
+
+
+def test_a_file_read_from_the_database_is_checked_once_and_one_with_another_text_again() -> None:
+    """Somebody may have changed the row and not its hash."""
+    study = cast.small_study()
+    first = Study.objects.get(pk=study.pk)
+    assert Study.objects.get(pk=study.pk).config is first.config
+    Study.objects.filter(pk=study.pk).update(stored_config={**first.stored_config, "title": "Another title"})
+    assert Study.objects.get(pk=study.pk).config.title == "Another title"

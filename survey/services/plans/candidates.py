@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib import recfunctions
 from numpy.typing import NDArray
 
 import bandit
@@ -267,6 +266,8 @@ def draw_slots(
 
 def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
     """The rows with one more field of float32."""
+    from numpy.lib import recfunctions  # Late: it loads all of numpy's masked arrays.
+
     extended: np.ndarray = recfunctions.append_fields(rows, name, column.astype("<f4"), usemask=False)
     return extended
 
@@ -274,7 +275,11 @@ def with_column(rows: np.ndarray, name: str, column: np.ndarray) -> np.ndarray:
 def plain_rows(rows: np.ndarray) -> np.ndarray:
     """Rows without the scores of the predictor or the instrument."""
     said = [name for name in (SCORE, DISAGREEMENT, PRIORITY) if name in (rows.dtype.names or ())]
-    return recfunctions.drop_fields(rows, said, usemask=False) if said else rows
+    if not said:
+        return rows
+    from numpy.lib import recfunctions
+
+    return recfunctions.drop_fields(rows, said, usemask=False)
 
 
 def drawn_by(rows: np.ndarray) -> NDArray[np.float64] | None:

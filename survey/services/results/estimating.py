@@ -376,6 +376,7 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
     """`figures_by_level` of parts that have been read, at least two levels of which have answers."""
     parts = [one.divisions[factor] for one in read]
     measures = range(len(read[0].estimands.measures))
+    first, *others = labels
     under = {label: [_under(one, factor, label) for one in read] for label in labels}
     people = [{int(person) for one in under[label] for person in one.part.cluster} for label in labels]
     return LevelFigures(
@@ -385,7 +386,8 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
         people=tuple(map(len, people)),
         figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
         differences=tuple(
-            tuple(_effect(read, factor, (labels[0], label), index) for index in measures) for label in labels[1:]
+            tuple(_effect(read, factor, (first, label), index, (under[first], under[label])) for index in measures)
+            for label in others
         ),
     )
 
@@ -881,13 +883,14 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         for label in shown
         if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= LEAST_PEOPLE)
     }
+    others = {label: [_under(one, name, OTHERS, against=label) for one in read] for label in with_rest}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
         figures=tuple(
             tuple(_figure(under[label], index) for index in measures) if label in under else () for label in labels
         ),
-        differences=tuple(_effect(read, name, labels, index) for index in measures)
+        differences=tuple(_effect(read, name, labels, index, [under[label] for label in labels]) for index in measures)
         if groups is None and len(labels) == 2
         else (),
         note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves."
@@ -896,7 +899,9 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         people=people,
         withheld=withheld,
         rest=tuple(
-            tuple(_effect(read, name, (OTHERS, label), index) for index in measures) if label in with_rest else ()
+            tuple(_effect(read, name, (OTHERS, label), index, (others[label], under[label])) for index in measures)
+            if label in with_rest
+            else ()
             for label in labels
         )
         if with_rest
@@ -964,9 +969,12 @@ def _is_under(levels: np.ndarray, label: str, against: str) -> np.ndarray:
     return found
 
 
-def _effect(read: Sequence[_Read], factor: str, labels: Sequence[str], index: int) -> Figure:
+def _effect(
+    read: Sequence[_Read], factor: str, labels: Sequence[str], index: int, sides: Sequence[Sequence[_Read]]
+) -> Figure:
     """One measure under the second level minus that under the first, or under all others (`OTHERS`), over the
-    candidates that the measure is over; weighted for leaving, and with bounds, beside it."""
+    candidates that the measure is over; weighted for leaving, and with bounds, beside it. `sides`: the parts under
+    these two, by `_under`, which are the same for each measure."""
     measures = [one.estimands.measures[index] for one in read]
     first = [_is_under(one.divisions[factor], labels[0], labels[1]) for one in read]
     second = [_is_under(one.divisions[factor], labels[1], "") for one in read]
@@ -988,7 +996,6 @@ def _effect(read: Sequence[_Read], factor: str, labels: Sequence[str], index: in
     figure = _combined(read, found(weighted_for_leaving=False), measures[0], None)
     if figure.combined is None:
         return figure
-    sides = [[_under(one, factor, label, against=labels[1]) for one in read] for label in labels]
     stayed = analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True))
     return _with_bounds(replace(figure, stayed=stayed), sides, index)
 

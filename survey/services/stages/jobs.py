@@ -224,10 +224,13 @@ def run_inline(stage: Stage) -> None:
     Raises:
         RuntimeError: a step failed, with its error.
     """
+    stage.refresh_from_db()
+    lifecycle.next_steps(stage)
     while True:
-        stage.refresh_from_db()
-        steps = [step for step in lifecycle.next_steps(stage) if step.state != JobStep.State.DONE]
+        # `run_step` has queued what follows a step that it ran.
+        steps = list(stage.job_steps.exclude(state=JobStep.State.DONE).order_by("pk"))
         if not steps:
+            stage.refresh_from_db()
             return
         failed = [step for step in steps if step.state == JobStep.State.FAILED]
         if failed:

@@ -231,13 +231,23 @@ def answer_digest(answer: Assignment, instrument: instruments.Instrument) -> str
     )
 
 
-def _queue(
-    stage: Stage, kind: JobStep.Kind, inputs: Any, *, member: int = 0, run: PredictorRun | None = None
-) -> JobStep:
-    step, _created = JobStep.objects.get_or_create(
-        stage=stage, kind=kind, member=member, input_sha256=digest(inputs), defaults={"predictor_run": run}
-    )
-    return step
+class _Steps:
+    """The steps of a stage, read once and all together; what is not there yet is queued."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._known = {(step.kind, step.member, step.input_sha256): step for step in stage.job_steps.order_by("pk")}
+
+    def queue(self, kind: JobStep.Kind, inputs: Any, *, member: int = 0, run: PredictorRun | None = None) -> JobStep:
+        key = (kind.value, member, digest(inputs))
+        if key not in self._known:
+            self._known[key], _created = JobStep.objects.get_or_create(
+                stage=self.stage, kind=kind, member=member, input_sha256=key[2], defaults={"predictor_run": run}
+            )
+        return self._known[key]
+
+    def all(self) -> list[JobStep]:
+        return sorted(self._known.values(), key=lambda step: step.pk)
 
 
 def next_steps(stage: Stage) -> list[JobStep]:
@@ -247,35 +257,36 @@ def next_steps(stage: Stage) -> list[JobStep]:
     """
     if stage.state not in (Stage.State.CLOSING, Stage.State.FROZEN):
         return []
-    _queue(stage, Kind.FREEZE, [stage.plan_sha256])
+    steps = _Steps(stage)
+    steps.queue(Kind.FREEZE, [stage.plan_sha256])
     if stage.state == Stage.State.FROZEN:
-        _queue_after_freeze(stage)
-    return list(stage.job_steps.order_by("pk"))
+        _queue_after_freeze(stage, steps)
+    return steps.all()
 
 
-def _queue_after_freeze(stage: Stage) -> None:
-    _queue_evaluation(stage)
+def _queue_after_freeze(stage: Stage, steps: _Steps) -> None:
+    _queue_evaluation(stage, steps)
     choices = _predictors_of(stage)
     main = _run(stage, choices[0]) if choices else None
     following = stage.following()
     if main is not None:
-        steps = _training_of(main)
-        if any(step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING) for step in steps):
+        training = _training_of(main, steps)
+        if any(step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING) for step in training):
             return
-        if any(step.state == JobStep.State.FAILED for step in steps) and (
+        if any(step.state == JobStep.State.FAILED for step in training) and (
             following is None or needs_predictor(following)
         ):
             return
         main.refresh_from_db()
     if following is not None and following.state == Stage.State.DRAFT and not following.plans_on_opening:
-        _queue_plan(stage, following, main)
+        _queue_plan(stage, following, main, steps)
     elif main is not None and main.is_ready:
         # Only now: the next stage must not wait for predictors that plan nothing.
         for choice in choices[1:]:
-            _training_of(_run(stage, choice))
+            _training_of(_run(stage, choice), steps)
 
 
-def _queue_evaluation(stage: Stage) -> None:
+def _queue_evaluation(stage: Stage, steps: _Steps) -> None:
     """Evaluate the current predictors once each is trained or has failed; again after a failed one was repaired."""
     runs = runs_in_force(stage)
     if not runs:
@@ -284,18 +295,18 @@ def _queue_evaluation(stage: Stage) -> None:
         stage=runs[0].stage_id, kind=Kind.TRAIN, state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]
     )
     if not going_on.exists():
-        _queue(stage, Kind.EVALUATE, [stage.snapshot_sha256, *sorted(run.input_sha256 for run in runs)])
+        steps.queue(Kind.EVALUATE, [stage.snapshot_sha256, *sorted(run.input_sha256 for run in runs)])
 
 
-def _training_of(run: PredictorRun) -> list[JobStep]:
+def _training_of(run: PredictorRun, steps: _Steps) -> list[JobStep]:
     """The steps that train the run's members; queues those that are not there yet."""
     return [
-        _queue(run.stage, Kind.TRAIN, [run.input_sha256], member=member, run=run)
+        steps.queue(Kind.TRAIN, [run.input_sha256], member=member, run=run)
         for member in range(predictor_training.members_of(run.name, run.params))
     ]
 
 
-def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> None:
+def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None, steps: _Steps) -> None:
     if run is not None and not run.is_ready:
         if needs_predictor(following):
             return  # See `waits_for_a_choice`.
@@ -307,12 +318,12 @@ def _queue_plan(stage: Stage, following: Stage, run: PredictorRun | None) -> Non
         snapshots = stage.study.main_stages().filter(index__lte=stage.index).values_list("snapshot_sha256", flat=True)
         inputs.append([priority.facts(), *snapshots])
     if inputs:
-        step = _queue(stage, Kind.SCORE, [*inputs, following.seed, questions])
+        step = steps.queue(Kind.SCORE, [*inputs, following.seed, questions])
         if step.state != JobStep.State.DONE:
             return
     # A plan by a predictor without a priority keeps the name it had before priorities existed.
     named = inputs if priority is not None else [run.input_sha256 if run else ""]
-    _queue(stage, Kind.PLAN, [*named, following.seed, questions])
+    steps.queue(Kind.PLAN, [*named, following.seed, questions])
 
 
 def _predictors_of(stage: Stage) -> list[Choice]:

@@ -122,8 +122,8 @@ def train_member(held: Claim) -> None:
 def _columns(
     run: PredictorRun, answers: Sequence[Assignment], *, predicted: bool = False
 ) -> tuple[Mapping[str, Any] | None, dict[str, dict[str, Any]]]:
-    """What a predictor reads beside the texts of these answers, for most nothing, and what that was made of. It is not
-    told what people stated in answers that it predicts."""
+    """What a predictor reads beside the texts of these answers, for most nothing, and what that was made of. It
+    does not read what people stated in answers that it predicts."""
     names = predictor_training.columns_of(run.name, run.params)
     if not names:
         return None, {}
@@ -269,8 +269,9 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
     outcome was shown: it may have learnt before they were drawn.
     """
     study = stage.study
-    sampled = _judgeable(frozen_answers(stage), study)
-    held_out = _judgeable(frozen_answers(stage, roles=[Slot.Role.HOLDOUT]), study)
+    answers = _judgeable(frozen_answers(stage, roles=[*counting.TRAINED, Slot.Role.HOLDOUT]), study)
+    held_out = [answer for answer in answers if answer.slot.role == Slot.Role.HOLDOUT]
+    sampled = [answer for answer in answers if answer.slot.role != Slot.Role.HOLDOUT]
     is_test = stage.config.design.kind == "test_set"
     if held_out or (is_test and sampled):
         seen: set[frozenset[Any]] = set()

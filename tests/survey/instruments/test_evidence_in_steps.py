@@ -8,6 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import IntegrityError, transaction
 from django.test import Client
 
+from bandit import student_t_quantile
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError, OutOfOrder, StateRefused
 from survey.instruments.belief_update.analysis import composing, expected
@@ -70,6 +71,17 @@ def test_the_report_tells_how_simulated_people_put_evidence_together(name: str) 
     assert best_of(fits(logits, points), shapes) == name
     assert logits.slope.holds(1) == (name == "bayes")
     assert order_effect(answers).holds(0) == (name not in ("anchoring", "recency"))
+
+
+def test_in_points_a_few_items_with_long_changes_count_as_few() -> None:
+    """Student's t knows the variance less well where few items make most of the slope."""
+    answers = study(StepPlan(), rng=np.random.default_rng(5))
+    logits, points = compose(answers), compose(answers, in_points=True)
+    assert logits and points and logits.items == points.items < logits.people
+    in_logits, in_points = ((one.slope.high - one.slope.value) / one.slope.error for one in (logits, points))
+    assert in_logits == pytest.approx(student_t_quantile(0.975, logits.items - 1))
+    half, fewest = (student_t_quantile(0.975, freedom) for freedom in (logits.items / 2, 5))
+    assert in_logits < half < in_points < fewest
 
 
 def test_noise_makes_the_slope_too_small_only_where_people_are_not_parted() -> None:

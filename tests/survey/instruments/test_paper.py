@@ -28,6 +28,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.needed_files import needed_files
 from tests import cast
+from tests.kept import kept
 from tests.survey.answers.test_majorities import TEST, change
 
 pytestmark = pytest.mark.django_db
@@ -63,14 +64,26 @@ def finished(stage: Stage) -> None:
     jobs.run_inline(lifecycle.close_stage(stage))
 
 
+@kept
+def run_two_stages() -> Study:
+    """The study's two stages that train are frozen: one uniform, one by the predictor. The test stage is not open."""
+    first = cast.open_stage(**STUDY)
+    finished(first)
+    finished(lifecycle.open_stage(cast.stage_of(first.study, 2)))
+    return cast.stage_of(first.study, 3).study
+
+
+@kept
+def run_three_stages() -> Study:
+    study = run_two_stages()
+    finished(lifecycle.open_stage(cast.stage_of(study, 3)))
+    return cast.stage_of(study, 3).study
+
+
 @pytest.fixture
 def study() -> Study:
     """Three frozen stages: uniform, by the predictor, and a test stage."""
-    first = cast.open_stage(**STUDY)
-    finished(first)
-    for index in (2, 3):
-        finished(lifecycle.open_stage(cast.stage_of(first.study, index)))
-    return cast.stage_of(first.study, 3).study
+    return run_three_stages()
 
 
 def pieces(study: Study) -> dict[str, paper.Piece]:
@@ -115,14 +128,14 @@ def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to
     assert sum(row["value"] for row in rows) == pytest.approx(1)
     assert sum(row["n"] for row in rows) == len(answers) == 18
     (none,) = [row for row in rows if row["from"] == row["to"] == 0]
-    kept = Belief.objects.filter(response__assignment__in=answers, kind="posterior", value=50).count()
-    assert none["value"] == pytest.approx(kept / 18)  # Uniform: every answer weighs the same.
+    unchanged = Belief.objects.filter(response__assignment__in=answers, kind="posterior", value=50).count()
+    assert none["value"] == pytest.approx(unchanged / 18)  # Uniform: every answer weighs the same.
     assert none["low"] < none["value"] < none["high"]
     for what in ("prior", "posterior", "change"):
         own = [row for row in rows_of(found["figure5"]) if row["what"] == what]
         assert sum(row["value"] for row in own) == pytest.approx(1)
     (top,) = [row for row in rows_of(found["figure5"]) if (row["what"], row["from"]) == ("posterior", 70)]
-    assert top["n"] == 18 - kept
+    assert top["n"] == 18 - unchanged
 
 
 def test_the_last_bins_hold_their_upper_ends() -> None:
@@ -241,16 +254,15 @@ def test_a_study_without_a_test_stage_keeps_its_other_figures() -> None:
 
 @pytest.mark.parametrize("left", [0, 2])
 def test_items_of_a_test_stage_whose_pair_trained_judge_nothing(left: int) -> None:
-    first = cast.open_stage(**STUDY)
-    finished(first)
-    finished(lifecycle.open_stage(cast.stage_of(first.study, 2)))
-    third = lifecycle.open_stage(cast.stage_of(first.study, 3))
+    study = run_two_stages()
+    first = cast.stage_of(study, 1)
+    third = lifecycle.open_stage(cast.stage_of(study, 3))
     tested = sorted({slot.item_id for slot in third.slots.all()})
     earlier = Slot.objects.filter(stage=first).order_by("number")
     for slot, item in zip(earlier.exclude(item__in=tested), tested[left:], strict=False):
         Slot.objects.filter(pk=slot.pk).update(item=item)
     finished(third)
-    found = pieces(cast.stage_of(first.study, 3).study)
+    found = pieces(cast.stage_of(study, 3).study)
     if left:
         assert found["table1"].table is not None
         assert f"on the {left} items of test stage 3" in found["table1"].table.note

@@ -58,7 +58,7 @@ def test_only_a_backup_from_within_the_chain_goes_through_it() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_an_earlier_database_becomes_what_a_new_one_is(tmp_path: Path) -> None:
     new = tables(), rows()
-    with databases.without_tables(tmp_path):
+    with databases.without_tables(tmp_path), databases.models_rendered_sparingly():
         earlier = reached(EARLIER, schema.ChainLoader(None))
         executor = schema.executor_for(earlier)
         executor.migrate(schema.last_of(earlier, executor.loader))

@@ -66,8 +66,14 @@ def with_the_golden_rows(name: str) -> None:
         load(models_at(("survey", STORED_AT), *INSTRUMENTS))
 
 
+@pytest.fixture(autouse=True)
+def models_rendered_sparingly() -> Iterator[None]:
+    with databases.models_rendered_sparingly():
+        yield
+
+
 @pytest.fixture
-def golden_database(tmp_path: Path) -> Iterator[None]:
+def golden_database(tmp_path: Path, models_rendered_sparingly: None) -> Iterator[None]:
     name = str(tmp_path / "old.sqlite3")
     if connection.vendor == "postgresql":
         name = f"old_{uuid.uuid4().hex[:12]}"

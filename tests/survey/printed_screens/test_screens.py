@@ -191,7 +191,7 @@ def test_no_real_completion_code_is_written(written: Written) -> None:
 
 @pytest.mark.slow
 def test_two_runs_write_the_same_pages(tmp_path: Path) -> None:
-    cast.study()
+    cast.study(sitting={"items": 1})
     for name in ("one", "two"):
         call_command("screens", "cast", out=tmp_path / name)
     one, two = ({file.name: file.read_text() for file in (tmp_path / name / "en").iterdir()} for name in ("one", "two"))

@@ -69,6 +69,29 @@ def look_often(stage: Stage, *, every: int = 5) -> list[Look]:
     return [made for people in times if (made := looking.look(cast.stage_of(stage.study), now=after(people)))]
 
 
+def ended() -> Stage:
+    """A stage that its rule has ended, with all its looks."""
+    return cast.stage_of(study_that_was_ended())
+
+
+@kept
+def study_that_was_ended() -> Study:
+    stage = running(0.34)
+    look_often(stage)
+    return stage.study
+
+
+def ended_and_frozen() -> Stage:
+    return cast.stage_of(study_that_was_frozen())
+
+
+@kept
+def study_that_was_frozen() -> Study:
+    stage = ended()
+    jobs.run_inline(stage)
+    return stage.study
+
+
 def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     stage = running(0.01)
     looks = look_often(stage, every=1)
@@ -156,8 +179,7 @@ def test_a_second_worker_stores_no_second_look(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_database_holds_that_a_stage_is_ended_once() -> None:
-    stage = running(0.34)
-    last = look_often(stage)[-1]
+    last = ended().looks.get(reached=True)
     last.pk, last.number = None, last.number + 1
     with pytest.raises(IntegrityError), transaction.atomic():
         last.save()
@@ -230,15 +252,14 @@ def test_an_error_of_one_stage_is_logged_and_stops_no_other(monkeypatch: pytest.
 )
 def test_a_look_that_was_changed_is_found(changed: dict[str, Any], message: str) -> None:
     stage = running(0.01)
-    look_often(stage)
+    look_often(stage, every=20)
     Look.objects.filter(pk=stage.looks.order_by("number")[0].pk).update(**changed)
     assert any(message in line for line in looking.verify_looks(cast.stage_of(stage.study)))
 
 
 def test_verify_stage_makes_the_last_look_again(capsys: pytest.CaptureFixture[str]) -> None:
-    stage = running(0.34)
-    last = look_often(stage)[-1]
-    jobs.run_inline(cast.stage_of(stage.study))
+    stage = ended_and_frozen()
+    last = stage.looks.get(reached=True)
     call_command("verify_stage", stage.study.slug, "1")
     assert f"looks: {last.number} agree with their stopping rule" in capsys.readouterr().out
     reach = (last.high - last.low) / 2
@@ -249,17 +270,14 @@ def test_verify_stage_makes_the_last_look_again(capsys: pytest.CaptureFixture[st
 
 
 def test_after_a_withdrawal_the_look_stands_by_its_own_numbers() -> None:
-    stage = running(0.34)
-    look_often(stage)
-    jobs.run_inline(cast.stage_of(stage.study))
+    stage = ended_and_frozen()
     withdraw(respondent=stage.sittings.order_by("pk")[0].respondent, now=timezone.now())
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
 def test_the_export_holds_the_looks_and_the_check_makes_them_again(tmp_path: Path) -> None:
-    stage = running(0.34)
-    looks = look_often(stage)
-    jobs.run_inline(cast.stage_of(stage.study))
+    stage = ended_and_frozen()
+    looks = stage.looks.order_by("number")
     export_files.write_export(stage.study, tmp_path)
     found = verify_study.verify(tmp_path)
     assert not any("look" in fault for fault in found.faults)

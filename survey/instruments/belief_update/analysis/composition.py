@@ -164,7 +164,8 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
         own=item_single.sum(axis=(1, 2))[:, None, None],
     )[0, 0]
     count, crowd = int(used.sum()), len(np.unique(person))
-    reach = student_t_quantile(0.975, min(count, crowd) - 1)
+    independent = _effective(weight * item_single.sum(axis=(1, 2))) if in_points else count
+    reach = student_t_quantile(0.975, min(independent, crowd) - 1)
     if weighed is None:
         return None
     covariance = _covariance(
@@ -187,6 +188,16 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
         covariance=covariance,
         moments=_moments(sums, every, weight, cross, single),
     )
+
+
+def _effective(shares: np.ndarray) -> float:
+    """How many items of equal share would say as much; at least two.
+
+    In points, a few items with long changes make most of a slope. Its variance rests on these few, and is known less
+    well than the number of items says (Imbens and Kolesar 2016).
+    """
+    squares = float((shares**2).sum())
+    return max(float(shares.sum()) ** 2 / squares, 2.0) if squares > 0 else 2.0
 
 
 def _figure(value: float, variance: float, reach: float) -> StepFigure:

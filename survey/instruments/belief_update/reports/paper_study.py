@@ -69,13 +69,14 @@ def pieces_of(study: Study, *, people_study: Study | None = None) -> list[Piece]
     stages = frozen_stages(study)
     answered = cache(lambda: study_answers(study))
     tables = _model_tables(study, answered)
+    tested = cache(lambda: _test_stage(study, stages))
     first = cache(lambda: _first_stage(study, stages))
     uniform = cache(lambda: _uniform_pairs(study))
     return [
-        tried("table1", "Table 1", lambda: _table_1(study, stages)),
+        tried("table1", "Table 1", lambda: _table_1(study, tested())),
         tables["table2"],
-        tried("table3", "Table 3", lambda: _groups(study, stages, "table3")),
-        tried("table4", "Table 4", lambda: _groups(study, stages, "table4")),
+        tried("table3", "Table 3", lambda: _groups(tested(), "table3")),
+        tried("table4", "Table 4", lambda: _groups(tested(), "table4")),
         tables["table5"],
         tried("figure2", "Figure 2", lambda: _figure_2(uniform())),
         tried("figure3_left", "Figure 3, left", lambda: figure_3_left(first())),
@@ -101,7 +102,10 @@ def _model_tables(study: Study, answered: Callable[[], Sequence[Assignment]]) ->
     return {name: tried(name, title, partial(made.__getitem__, name)) for name, title in titles.items()}
 
 
-def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[ItemMajority], int]:
+Tested = tuple[Stage, list[ItemMajority], int]
+
+
+def _test_stage(study: Study, stages: Sequence[Stage]) -> Tested:
     """The last frozen test stage and its labelled items, without those whose pair trained; how many these are.
 
     Raises:
@@ -114,8 +118,9 @@ def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[Item
     if not labelled:
         raise StateRefused(f"{study.slug}: no item of test stage {tests[-1].index} has a majority label")
     seen: set[frozenset[Any]] = set()
-    for run in runs_in_force(tests[-1]):
-        seen |= trained_subjects(run.stage, held_out_through=run.kept_back_through)
+    # All of them were trained after the same stage.
+    for stage, through in {(run.stage, run.kept_back_through) for run in runs_in_force(tests[-1])}:
+        seen |= trained_subjects(stage, held_out_through=through)
     keys = subject_keys([one.item for one in labelled], study)
     kept = [one for one, key in zip(labelled, keys, strict=True) if key not in seen]
     if not kept:
@@ -126,8 +131,8 @@ def _test_stage(study: Study, stages: Sequence[Stage]) -> tuple[Stage, list[Item
     return tests[-1], kept, len(labelled) - len(kept)
 
 
-def _table_1(study: Study, stages: Sequence[Stage]) -> Piece:
-    stage, _labelled, trained = _test_stage(study, stages)
+def _table_1(study: Study, tested: Tested) -> Piece:
+    stage, _labelled, trained = tested
     judged = [line for line in leaderboard(study) if line.answers == "majorities" and line.evaluated_on == stage.index]
     lines, beside = boards_of(judged)  # The paper's task is text alone.
     if not lines:
@@ -158,10 +163,10 @@ def _figures(line: LeaderboardLine) -> dict[tuple[str, str], PaperFigure]:
     return found
 
 
-def _groups(study: Study, stages: Sequence[Stage], name: str) -> Piece:
-    stage, labelled, trained = _test_stage(study, stages)
+def _groups(tested: Tested, name: str) -> Piece:
+    stage, labelled, trained = tested
     if any(one.answer.slot.score is None for one in labelled):
-        raise StateRefused(f"{study.slug}: the items of stage {stage.index} have no stored predictions")
+        raise StateRefused(f"{stage.study.slug}: the items of stage {stage.index} have no stored predictions")
     labels = np.array([one.label for one in labelled], dtype=np.float64)
     scores = np.array([one.answer.slot.score for one in labelled], dtype=np.float64)
     tasks = []
