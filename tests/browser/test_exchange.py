@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from survey.instruments.belief_update.models import Belief
-from survey.models import QuestionReport, Response, Sitting
-from tests.browser.test_belief_item import CONTINUE, VALUE, arrive, begin, go_on, open_study
+from survey.models import QuestionReport, Response, Sitting, Study
+from tests import cast
+from tests.browser.test_belief_item import BLOCKS, CONTINUE, VALUE, arrive, begin, go_on, open_study
 from tests.browser.test_sitting import look, page_of
-from tests.browser.visitor import settle
+from tests.browser.visitor import settle, sit_down
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -176,3 +177,48 @@ def test_back_after_a_mistake_sends_nothing_again_without_scripts(browser: Any, 
     answered = page.go_back()
     assert answered is None or answered.request.method == "GET"
     assert page.locator("[data-screen=posterior]").count() == 1 and Belief.objects.count() == 1
+
+
+# What the page tells of itself when an exchange has put it in place and all that listen for that have been told.
+WHEN_SHOWN = """() => document.addEventListener("hunch:page", () => queueMicrotask(() => {
+  window.shown = {
+    screen: document.querySelector("[data-screen]").dataset.screen,
+    track: document.querySelector("[data-track]:not([hidden])") !== null,
+  };
+}))"""
+
+
+@pytest.mark.parametrize("fate", ["late", "missing", "hanging"])
+def test_a_page_comes_with_its_scripts_and_does_not_grow_later(page: Any, live_server: Any, fate: str) -> None:
+    """A control that came later would push the one in use out of sight. Scripts that do not come keep no page back."""
+    hung: list[Any] = []
+
+    def bring(route: Any) -> None:
+        if fate == "missing":
+            route.abort()
+        elif fate == "hanging":
+            hung.append(route)
+        else:
+            reply = route.fetch()
+            page.wait_for_timeout(300)
+            route.fulfill(response=reply)
+
+    cast.open_study(
+        blocks=[BLOCKS[0], {"kind": "instructions", "text": "One page before the items."}, *BLOCKS[1:]],
+        instrument={"kind": "belief_update"},
+    )
+    sit_down(page, live_server.url, cast.begin(Study.objects.get()))
+    page.route("**/number*.js", bring)
+    page.evaluate(WHEN_SHOWN)
+    go_on(page)
+    arrive(page, "prior")
+    assert page.evaluate("window.shown") == {"screen": "prior", "track": fate == "late"}
+    if fate == "hanging":
+        hung.pop().continue_()
+        page.wait_for_selector("[data-track]:not([hidden])")
+    page.unroute("**/number*.js")
+    page.locator(VALUE).fill("61")
+    go_on(page)
+    arrive(page, "posterior")
+    assert page.evaluate("window.shown.track"), "a script that failed was not asked for again"
+    assert Belief.objects.get().value == 61

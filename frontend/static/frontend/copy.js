@@ -3,16 +3,20 @@
 "use strict";
 (() => {
   if (!navigator.clipboard) return;
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    const [code, said] = ["[data-code]", "[role=status]"].map((name) => button.parentElement.querySelector(name));
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(code.textContent.trim());
-        said.textContent = button.dataset.copy;
-      } catch {
-        getSelection().selectAllChildren(code); // Not allowed here: it is marked, ready to be copied by hand.
-      }
-    });
-  }
+  const start = () => {
+    for (const button of document.querySelectorAll("[data-copy][hidden]")) {
+      const [code, said] = ["[data-code]", "[role=status]"].map((name) => button.parentElement.querySelector(name));
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        try {
+          await navigator.clipboard.writeText(code.textContent.trim());
+          said.textContent = button.dataset.copy;
+        } catch {
+          getSelection().selectAllChildren(code); // Not allowed here: it is marked, ready to be copied by hand.
+        }
+      });
+    }
+  };
+  document.addEventListener("hunch:page", start); // A page that came by exchange.
+  start();
 })();

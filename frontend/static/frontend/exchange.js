@@ -7,6 +7,7 @@
   if (!window.fetch || !window.DOMParser || !window.AbortController) return;
   const HEADER = "X-Hunch-Exchange";
   const PATIENCE = 30000; // ms until a connection counts as broken
+  const SCRIPTS = 3000; // ms that a page waits for its scripts. Without them it works, too.
   let busy = false;
 
   // As a browser sends a form: line breaks are two characters. Attributes are asked for, since a question may be called
@@ -55,6 +56,25 @@
     return before !== null && before === after;
   };
 
+  // A script that comes later would add controls while somebody is among them, and push the one in use out of sight.
+  const load = (source) =>
+    new Promise((done) => {
+      const script = document.createElement("script");
+      script.src = source;
+      script.onload = done;
+      script.onerror = () => {
+        script.remove(); // The next page that wants it asks once more.
+        done();
+      };
+      document.head.append(script);
+      setTimeout(done, SCRIPTS);
+    });
+  const loadScripts = async (page, address) => {
+    const known = new Set([...document.querySelectorAll("script[src]")].map((script) => script.src));
+    const wanted = [...page.querySelectorAll("script[src]")].map((script) => new URL(script.getAttribute("src"), address).href);
+    await Promise.all(wanted.filter((source) => !known.has(source)).map(load));
+  };
+
   const show = (page, address, began) => {
     if (isSame(page)) {
       history.replaceState({ hunchPage: current }, "", address);
@@ -62,17 +82,9 @@
       current += 1;
       history.pushState({ hunchPage: current }, "", address);
     }
-    const known = new Set([...document.querySelectorAll("script[src]")].map((script) => script.src));
-    const wanted = [...page.querySelectorAll("script[src]")].map((script) => new URL(script.getAttribute("src"), address).href);
     document.title = page.title;
     document.documentElement.lang = page.documentElement.lang;
     document.body.replaceChildren(...page.body.childNodes);
-    for (const source of wanted) {
-      if (known.has(source)) continue;
-      const script = document.createElement("script");
-      script.src = source;
-      document.head.append(script);
-    }
     window.scrollTo(0, 0);
     // A screen reader goes to a new document by itself; here the focus leads it there.
     const first = document.querySelector("[autofocus]") || document.querySelector("h1");
@@ -127,6 +139,9 @@
     } else if (next && isDocument(next)) {
       location.assign(home);
     } else {
+      busy = true;
+      await loadScripts(page, home);
+      busy = false;
       show(page, home, began);
     }
   };
