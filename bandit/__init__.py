@@ -12,6 +12,7 @@ from bandit.combining import Agreement, Combined, agreement_of, combine_stages, 
 from bandit.components import RESAMPLES, Components, Share, variance_components
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
+from bandit.effective import effective_size
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
 from bandit.estimate import Estimate, satterthwaite
 from bandit.estimators import (
@@ -156,6 +157,7 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "effective_size",
     "error_contributions",
     "errors_wide",
     "evaluate_policy",

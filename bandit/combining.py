@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandit.effective import effective_size
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import fisher_f_upper_tail
@@ -95,8 +96,7 @@ def kish_size(inclusion_probability: ArrayLike, *, people: int | None = None, cl
     chance = np.asarray(inclusion_probability, dtype=np.float64)
     if chance.ndim != 1 or not chance.size or not ((chance > 0) & (chance <= 1)).all():
         raise DesignError("inclusion_probability: needs chances above 0 and at most 1, one for each slot")
-    weight = 1 / chance
-    alone = float(np.dot(weight, weight) / weight.sum() ** 2)
+    alone = 1 / effective_size(1 / chance)
     if people is None:
         return 1 / alone
     _check_people(people, clustering)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit.effective import effective_size
 from bandit.student import student_t_quantile, student_t_upper_tail
 
 FEWEST_RESPONDENTS = 30
@@ -107,7 +108,7 @@ class EstimateSample:
         return cls(
             n=weight.size,
             n_clusters=n_clusters,
-            effective_sample_size=float(weight.sum() ** 2 / np.dot(weight, weight)),
+            effective_sample_size=effective_size(weight),
             weight_range=(float(weight.min() / mean), float(weight.max() / mean)),
             rarer=rarer,
         )

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.effective import effective_size
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.student import student_t_upper_tail
@@ -876,7 +877,7 @@ def _freedom_of_weights(weight: NDArray[np.float64], cluster: NDArray[np.generic
         return None
     _, person = np.unique(cluster, return_inverse=True)
     own = np.bincount(person, weights=weight**2)
-    return max(float(own.sum() ** 2 / np.dot(own, own)) - 1, 1.0)
+    return max(effective_size(own) - 1, 1.0)
 
 
 def _rarer(value: NDArray[np.float64]) -> int:

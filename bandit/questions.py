@@ -15,6 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.effective import effective_size
 from bandit.errors import DesignError
 from bandit.estimate import Estimate
 from bandit.estimators import _values
@@ -108,7 +109,7 @@ def for_such_questions(
         return found
 
     share = np.bincount(single, weights=part[rows], minlength=size)
-    effective = float((share**2).sum() ** 2 / (share**4).sum())
+    effective = effective_size(share**2)
     missing = min(max(shared(part), 0.0), 0.5)
     added = max((shared(own) + missing * estimate.standard_error**2) / (1 - missing), 0.0)
     error = math.sqrt(estimate.standard_error**2 + added)

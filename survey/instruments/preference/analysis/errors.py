@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandit import student_t_quantile
+from bandit import effective_size, student_t_quantile
 
 Floats = NDArray[np.float64]
 PlacesInRow = Literal["plain", "correlation"]
@@ -126,7 +126,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     variance = float(covariance(influence[:, None], person=person, prompt=prompt)[0, 0])
     if clusters < FEWEST:
         return MeasuredFigure(value)
-    worth = float(w.sum() ** 2 / (w**2).sum())
+    worth = effective_size(w)
     if alone > 1e-24:
         worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
         spread = float(np.average((value_of - value) ** 2, weights=w))

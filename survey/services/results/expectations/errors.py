@@ -59,7 +59,7 @@ def freedom(share: Floats, person: Ints, item: Ints) -> float:
 
     share: (n,) of 0 or more, the share of each answer in the figure.
     """
-    return max(min(_effective(_sums(share, person)), _effective(_sums(share, item))) - 1, 1.0)
+    return max(min(bandit.effective_size(_sums(share, person)), bandit.effective_size(_sums(share, item))) - 1, 1.0)
 
 
 def interval(value: float, variance: float, degrees: float, *, within: tuple[float, float] | None = None) -> Bounded:
@@ -104,7 +104,7 @@ def mean(values: Floats, weight: Floats, person: Ints, item: Ints) -> Bounded:
 
 def kish(weight: Floats, group: Ints | None = None) -> float:
     """The effective number of answers with these weights, or of the groups that they make up."""
-    return _effective(weight if group is None else _sums(weight, group))
+    return bandit.effective_size(weight if group is None else _sums(weight, group))
 
 
 def _sums(values: Floats, group: Ints) -> Floats:
@@ -114,8 +114,3 @@ def _sums(values: Floats, group: Ints) -> Floats:
 
 def _corrected(sums: Floats) -> float:
     return float(len(sums) / (len(sums) - 1) * np.square(sums).sum()) if len(sums) > 1 else 0.0
-
-
-def _effective(share: Floats) -> float:
-    squares = float(np.square(share).sum())
-    return float(share.sum() ** 2 / squares) if squares > 0 else 0.0
