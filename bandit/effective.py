@@ -19,10 +19,13 @@ def effective_size(weight: ArrayLike) -> float:
         DesignError: weights are not one row of finite numbers of 0 or more.
     """
     w = np.asarray(weight, dtype=np.float64)
-    if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
-        raise DesignError("weight: needs one row of finite numbers of 0 or more")
-    largest = w.max(initial=0.0)
-    if largest == 0:
-        return 0.0
-    w = w / largest  # So that no square is too large or too small for a float.
-    return float(w.sum() ** 2 / np.dot(w, w))
+    if w.ndim == 1:
+        with np.errstate(over="ignore"):
+            squares = float(np.dot(w, w))
+        if w.min(initial=0.0) >= 0 and 1e-200 < squares < 1e200:
+            return float(w.sum() ** 2 / squares)
+        if (np.isfinite(w) & (w >= 0)).all():
+            # No square may be too large or too small for a float.
+            largest = w.max(initial=0.0)
+            return effective_size(w / largest) if largest > 0 else 0.0
+    raise DesignError("weight: needs one row of finite numbers of 0 or more")
