@@ -205,15 +205,14 @@ class NgramReader:
     def _log_probabilities(self, units: Ints, order: int) -> Floats:
         shown = slice(self.order - 1, None)
         if self.smoothing == "none":
-            number, context = self._places(units, order)
+            *_shorter, (number, context) = self._places(units, order)
             table = self._table(order, adjusted=False)
             found = np.where(number >= 0, table.counts[number], 0.0)
             total = np.where(context >= 0, table.total[context], 0.0)
             share = np.divide(found, total, out=np.zeros(len(units)), where=total > 0)
             return _logarithms(share[shown])
         share = np.full(len(units), 1 / self.predicted_size)
-        for k in range(1, order + 1):
-            number, context = self._places(units, k)
+        for k, (number, context) in enumerate(self._places(units, order), start=1):
             table = self._table(k, adjusted=k < order)
             total = np.where(context >= 0, table.total[context], 0.0)
             seen = total > 0
@@ -265,8 +264,9 @@ class NgramReader:
     def _expected(self, units: Ints, detail: Detail, rng: np.random.Generator) -> Distributions:
         """What was expected at each place of a text and at its end. <unk> and END are never among the likeliest or the
         drawn ones."""
-        orders = range(1, self.order + 1) if self.smoothing != "none" else [self.order]
-        before = {k: self._places(units, k)[1] for k in orders}
+        before = {k: context for k, (_number, context) in enumerate(self._places(units, self.order), start=1)}
+        if self.smoothing == "none":
+            before = {self.order: before[self.order]}
         names = self._ids
         allowed = names >= 0 if detail.among is None else np.isin(names, detail.among)
         read = range(len(units) - self.order + 1)
@@ -304,17 +304,17 @@ class NgramReader:
         unit = self.vocabulary[number]
         return self.cut_by.vocabulary[int(unit)] if self.cut_by is not None else unit
 
-    def _places(self, units: Ints, order: int) -> tuple[Ints, Ints]:
-        """At each place the number of the last `order` units, and of those but the last; -1 where never seen."""
+    def _places(self, units: Ints, order: int) -> Iterator[tuple[Ints, Ints]]:
+        """For each number of units up to `order`, at each place the number of the last so many units, and of those but
+        the last; -1 where never seen."""
         number = np.zeros(len(units), dtype=np.int64)
-        context = number
         for k in range(1, order + 1):
-            context = np.concatenate([[0 if k == 1 else -1], number[:-1]]) if k > 1 else np.zeros_like(number)
+            context = np.concatenate([[-1], number[:-1]]) if k > 1 else np.zeros_like(number)
             keys = self._levels[k - 1].keys
             wanted = context * len(self.vocabulary) + units
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             number = np.where((context >= 0) & (keys[place] == wanted), place, -1)
-        return number, context
+            yield number, context
 
     def _table(self, k: int, *, adjusted: bool) -> _Table:
         if (k, adjusted) not in self._tables:
