@@ -405,6 +405,9 @@ def _intercept(visible: NDArray[np.float64], weight: NDArray[np.float64], *, blu
     return (low + high) / 2
 
 
+_AT_ONCE = 4096  # Numbers that are blurred in one call: with few of them, calls take most of the time.
+
+
 @lru_cache(maxsize=1)
 def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
@@ -414,9 +417,14 @@ def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _blurred(logit: NDArray[np.float64], sd: float) -> NDArray[np.float64]:
     """The mean of sigmoid(logit + sd z) over a standard normal z, by Gauss-Hermite quadrature."""
     nodes, weights = _quadrature()
+    each = (len(nodes), *[1] * np.ndim(logit))
+    at, shares = (sd * nodes).reshape(each), (weights / weights.sum()).reshape(each)
     mean = np.zeros_like(logit)
-    for node, share in zip(nodes, weights / weights.sum(), strict=True):
-        mean = mean + share * _sigmoid(logit + sd * node)
+    several = max(1, _AT_ONCE // max(1, np.size(logit)))
+    for first in range(0, len(nodes), several):
+        part = slice(first, first + several)
+        for summand in shares[part] * _sigmoid(logit + at[part]):  # One after the other: every sum has the same bits.
+            mean = mean + summand
     return mean
 
 

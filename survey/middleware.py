@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+from csp.constants import HEADER
+from csp.middleware import CheckableLazyObject, CSPMiddleware
+from csp.utils import build_policy
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser
@@ -15,6 +18,8 @@ from survey import request_ids
 from survey.contracts.instruments import InstrumentMissing
 from survey.services.base import second_factor
 from survey.serving.limits import body_limit
+
+NEVER = "max-age=0, no-cache, no-store, must-revalidate, private"
 
 
 class RequestIdMiddleware:
@@ -31,6 +36,35 @@ class RequestIdMiddleware:
         return response
 
 
+class PolicyMiddleware(CSPMiddleware):
+    """Writes the header that its base class would make anew for each answer: most get what the settings say."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        super().__init__(get_response)
+        self._usual = _usual_policy()
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if (
+            not self._usual
+            or HEADER in response.headers
+            or hasattr(request, "_csp_nonce")
+            or any(name.startswith("_csp") for name in vars(response))  # A decorator wants another one.
+        ):
+            return super().process_response(request, response)
+        response.headers[HEADER] = self._usual
+        # The nonce of a request cannot be asked for any more.
+        setattr(request, "csp_nonce", CheckableLazyObject(self._csp_nonce_post_response))  # noqa: B010
+        return response
+
+
+def _usual_policy() -> str:
+    """The header where nothing wants another one; empty where it depends on the request."""
+    depends = settings.DEBUG or set(settings.CONTENT_SECURITY_POLICY) != {"DIRECTIVES"}
+    if depends or getattr(settings, "CONTENT_SECURITY_POLICY_REPORT_ONLY", None):
+        return ""
+    return str(build_policy())
+
+
 class NoStoreMiddleware:
     """No browser and no proxy keeps what a view answers: pages, answers of the API, exports and refusals.
 
@@ -43,7 +77,8 @@ class NoStoreMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        if "immutable" not in response.headers.get("Cache-Control", ""):
+        said = response.headers.get("Cache-Control", "")
+        if "immutable" not in said and not (said == NEVER and "Expires" in response.headers):  # The admin says it, too.
             add_never_cache_headers(response)
         return response
 

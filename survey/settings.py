@@ -463,7 +463,7 @@ MIDDLEWARE = [
     "survey.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "survey.middleware.PolicyMiddleware",
     "survey.middleware.NoStoreMiddleware",
     "survey.middleware.BodyLimitMiddleware",
     "frontend.outages.OutageMiddleware",

@@ -45,6 +45,7 @@ UNK, END, BEGIN = 0, 1, 2  # Numbers of units; those of the texts follow.
 _SPECIAL = ("<unk>", "END", "BEGIN")
 _FALLBACK = (0.5, 1.0, 1.5)
 _WORD = re.compile(r"\S+")
+_KEPT = 2**21  # Shares that are kept while a text is read: 16 MB.
 
 
 class _Level(NamedTuple):
@@ -204,15 +205,14 @@ class NgramReader:
     def _log_probabilities(self, units: Ints, order: int) -> Floats:
         shown = slice(self.order - 1, None)
         if self.smoothing == "none":
-            number, context = self._places(units, order)
+            *_shorter, (number, context) = self._places(units, order)
             table = self._table(order, adjusted=False)
             found = np.where(number >= 0, table.counts[number], 0.0)
             total = np.where(context >= 0, table.total[context], 0.0)
             share = np.divide(found, total, out=np.zeros(len(units)), where=total > 0)
             return _logarithms(share[shown])
         share = np.full(len(units), 1 / self.predicted_size)
-        for k in range(1, order + 1):
-            number, context = self._places(units, k)
+        for k, (number, context) in enumerate(self._places(units, order), start=1):
             table = self._table(k, adjusted=k < order)
             total = np.where(context >= 0, table.total[context], 0.0)
             seen = total > 0
@@ -222,56 +222,75 @@ class NgramReader:
             share = np.where(seen, kept / safe + left / safe * share, share)
         return _logarithms(share[shown])
 
-    def _distribution(self, contexts: Sequence[tuple[int, int]]) -> Floats:
-        """The share of each unit of the vocabulary (V,) after the units with these numbers, given as pairs of an order
-        and the number of what stands before; 0 where nothing is known."""
-        share = np.full(len(self.vocabulary), 1 / self.predicted_size)
-        share[BEGIN] = 0.0
+    def _distributions(self, before: Mapping[int, Ints], places: Sequence[int]) -> Iterator[Floats]:
+        """At each of these places the share of each unit of the vocabulary (V,); 0 where nothing is known. `before`:
+        by order, rising, the number of what stands before each place. A share must not be written to: places with the
+        same units before them have one in common."""
         smooth = self.smoothing != "none"
-        if not smooth:
-            share[:] = 0.0
-        for k, context in contexts:
-            if context < 0:
-                continue
-            table = self._table(k, adjusted=smooth and k < self.order)
-            total = table.total[context]
-            if not total > 0:
-                continue
-            keys = self._levels[k - 1].keys
-            low, high = np.searchsorted(keys, [context * len(self.vocabulary), (context + 1) * len(self.vocabulary)])
-            following = keys[low:high] % len(self.vocabulary)
-            if smooth:
-                share = table.left[context] / total * share
-                share[following] += table.discounted[low:high] / total
-            else:
-                share[following] = table.counts[low:high] / total
-        return share
+        nothing = np.full(len(self.vocabulary), 1 / self.predicted_size if smooth else 0.0)
+        nothing[BEGIN] = 0.0
+        known: dict[tuple[int, ...], Floats] = {}
+        for place in places:
+            share = nothing
+            way: tuple[int, ...] = ()
+            for k, contexts in before.items():
+                if (context := int(contexts[place])) < 0:
+                    continue
+                way = (*way, k, context)
+                if (found := known.get(way)) is None:
+                    found = self._narrowed(share, k, context, adjusted=smooth and k < self.order)
+                    if len(known) * len(self.vocabulary) < _KEPT:
+                        known[way] = found
+                share = found
+            yield share
+
+    def _narrowed(self, share: Floats, k: int, context: int, *, adjusted: bool) -> Floats:
+        """The share of each unit, given that of the next lower order."""
+        table = self._table(k, adjusted=adjusted)
+        total = table.total[context]
+        if not total > 0:
+            return share
+        keys = self._levels[k - 1].keys
+        low, high = np.searchsorted(keys, [context * len(self.vocabulary), (context + 1) * len(self.vocabulary)])
+        following = keys[low:high] % len(self.vocabulary)
+        if self.smoothing == "none":
+            found = share.copy()
+            found[following] = table.counts[low:high] / total
+            return found
+        found = table.left[context] / total * share
+        found[following] += table.discounted[low:high] / total
+        return found
 
     def _expected(self, units: Ints, detail: Detail, rng: np.random.Generator) -> Distributions:
         """What was expected at each place of a text and at its end. <unk> and END are never among the likeliest or the
         drawn ones."""
-        orders = range(1, self.order + 1) if self.smoothing != "none" else [self.order]
-        before = {k: self._places(units, k)[1] for k in orders}
+        before = {k: context for k, (_number, context) in enumerate(self._places(units, self.order), start=1)}
+        if self.smoothing == "none":
+            before = {self.order: before[self.order]}
         names = self._ids
         allowed = names >= 0 if detail.among is None else np.isin(names, detail.among)
-        entropy, mass, top, top_ids, samples, drawn = [], [], [], [], [], []
-        for place in range(self.order - 1, len(units)):
-            share = self._distribution([(k, int(before[k][place])) for k in orders])
+        read = range(len(units) - self.order + 1)
+        looked_at = read if detail.places is None or detail.samples else sorted(detail.places.intersection(read))
+        entropy, mass = np.full(len(read), np.nan), np.full(len(read), np.nan)
+        top: list[list[tuple[str, float]]] = [[] for _place in read]
+        samples: list[list[str]] = [[] for _place in read]
+        top_ids: list[list[int]] = [[] for _place in read]
+        drawn: list[list[tuple[int, float]]] = [[] for _place in read]
+        shares = self._distributions(before, [place + self.order - 1 for place in looked_at])
+        for place, share in zip(looked_at, shares, strict=True):
             known = share[share > 0]
-            entropy.append(float(-(known * np.log(known)).sum()) if len(known) else np.nan)
+            entropy[place] = -(known * np.log(known)).sum() if len(known) else np.nan
             inside = np.where(allowed, share, 0.0)
             total = float(inside.sum())
-            mass.append(float(np.log(total)) if total > 0 else -np.inf)
+            mass[place] = np.log(total) if total > 0 else -np.inf
             first = _largest(inside, detail.top)
-            top.append([(self._string(one), float(np.log(inside[one]))) for one in first.tolist()])
-            top_ids.append(names[first].tolist())
+            top[place] = [(self._string(one), float(np.log(inside[one]))) for one in first.tolist()]
+            top_ids[place] = names[first].tolist()
             wanted = detail.samples if total > 0 else 0
             found = rng.choice(len(inside), size=wanted, p=inside / total).tolist() if wanted else []
-            samples.append([self._string(one) for one in found])
-            drawn.append([(int(names[one]), float(np.log(inside[one]))) for one in found])
-        return Distributions(
-            np.array(entropy), top, samples, top_ids=top_ids, drawn=drawn, mass=np.array(mass, dtype=np.float64)
-        )
+            samples[place] = [self._string(one) for one in found]
+            drawn[place] = [(int(names[one]), float(np.log(inside[one]))) for one in found]
+        return Distributions(entropy, top, samples, top_ids=top_ids, drawn=drawn, mass=mass)
 
     @cached_property
     def _ids(self) -> Ints:
@@ -285,17 +304,17 @@ class NgramReader:
         unit = self.vocabulary[number]
         return self.cut_by.vocabulary[int(unit)] if self.cut_by is not None else unit
 
-    def _places(self, units: Ints, order: int) -> tuple[Ints, Ints]:
-        """At each place the number of the last `order` units, and of those but the last; -1 where never seen."""
+    def _places(self, units: Ints, order: int) -> Iterator[tuple[Ints, Ints]]:
+        """For each number of units up to `order`, at each place the number of the last so many units, and of those but
+        the last; -1 where never seen."""
         number = np.zeros(len(units), dtype=np.int64)
-        context = number
         for k in range(1, order + 1):
-            context = np.concatenate([[0 if k == 1 else -1], number[:-1]]) if k > 1 else np.zeros_like(number)
+            context = np.concatenate([[-1], number[:-1]]) if k > 1 else np.zeros_like(number)
             keys = self._levels[k - 1].keys
             wanted = context * len(self.vocabulary) + units
             place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             number = np.where((context >= 0) & (keys[place] == wanted), place, -1)
-        return number, context
+            yield number, context
 
     def _table(self, k: int, *, adjusted: bool) -> _Table:
         if (k, adjusted) not in self._tables:

@@ -32,13 +32,15 @@ class Text(NamedTuple):
 class Detail:
     """What else a reader says at each token: the `top` likeliest tokens there, `samples` drawn from the whole
     distribution by a generator of this seed, and with `boundary` the chance that a new word begins there. `among`: the
-    ids of tokens, rising, to which the likeliest and the drawn ones are restricted."""
+    ids of tokens, rising, to which the likeliest and the drawn ones are restricted. `places`: those that are looked at;
+    unless something is drawn, which takes all of them in turn, a reader may say nothing of the others."""
 
     top: int = 0
     samples: int = 0
     seed: int = 0
     boundary: bool = False
     among: NDArray[np.int64] | None = field(default=None, compare=False)
+    places: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("top", self.top), ("samples", self.samples)):

@@ -79,7 +79,10 @@ def is_ours(address: str) -> bool:
     return address.startswith("/admin/") and not address.startswith(NOT_TRIED)
 
 
-def test_every_link_and_form_that_is_offered_may_be_used(busy: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_link_and_form_that_is_offered_may_be_used(
+    busy: Study, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.HUNCH_LIVE_SECONDS = 3600  # One picture of the study for all.
     # A report has the same words for everybody who may open it: each is made once, for all roles.
     made: dict[str, Any] = {}
     make = reports.make

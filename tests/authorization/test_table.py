@@ -28,6 +28,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Model
 from django.template.backends.django import Template
+from django.template.backends.jinja2 import Template as JinjaTemplate
 from django.template.response import SimpleTemplateResponse
 from django.test import Client
 from django.urls import URLResolver, get_resolver, reverse
@@ -289,7 +290,8 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Stud
     logging.disable(logging.CRITICAL)  # Thousands of requests are refused, each with its traceback.
     # What a page says is no part of the table, and writing it would take most of the time.
     monkeypatch.setattr(SimpleTemplateResponse, "rendered_content", property(lambda _response: ""))
-    monkeypatch.setattr(Template, "render", lambda *_given, **_named: " ")
+    for kind in (Template, JinjaTemplate):
+        monkeypatch.setattr(kind, "render", lambda *_given, **_named: " ")
     monkeypatch.setattr(auth, "get_user", read_once(auth.get_user))
     app_list = AdminSite.get_app_list
     monkeypatch.setattr(AdminSite, "get_app_list", lambda *given: app_list(*given) if given[2:] else [])

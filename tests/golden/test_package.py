@@ -11,20 +11,22 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow.parquet
 import pytest
 import yaml
 from django.db import connection
 
-from survey.contracts.reports import Given
+from survey.contracts.reports import Findings, Given
 from survey.exceptions import HunchError
 from survey.models import FormAnswer, Respondent, Study
 from survey.services.base import job_kinds
 from survey.services.base.job_kinds import Work
-from survey.services.results import estimating
+from survey.services.results import estimating, reports
 from survey.services.results.package import coarsening, hugging_face
 from tests.golden import psych_ds
 from tests.golden.test_golden import golden, loaded, study_of
@@ -54,22 +56,41 @@ def built(study: Study, folder: Path, **given: Any) -> Path:
     return folder / made.stem
 
 
+@dataclass
+class Shelf:
+    """What `package` has built. A report knows neither audience nor layout: each is made once for all packages of a
+    study."""
+
+    folder: Path
+    packages: dict[str, Path] = field(default_factory=dict)
+    reports: dict[str, Findings] = field(default_factory=dict)
+
+    def make_once(self, study: Study, name: str, given: Any = None) -> Findings:
+        key = json.dumps([study.slug, name, given], sort_keys=True)
+        if key not in self.reports:
+            self.reports[key] = MAKE(study, name, given)
+        return self.reports[key]
+
+
+MAKE = reports.make
+
+
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What `package` has built."""
-    return {"folder": tmp_path_factory.mktemp("packages")}
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture
-def package(golden: None, shelf: dict[str, Path]) -> Callable[..., Path]:
+def package(golden: None, shelf: Shelf) -> Callable[..., Path]:
     """A package of a golden study, to be read and left as it is: the first test that asks for it builds it."""
 
     def find(slug: str, audience: str, layout: str = "psych-ds", given: dict[str, Any] = ADDED) -> Path:
         name = json.dumps([slug, audience, layout, given], sort_keys=True)
-        if name not in shelf:
-            folder = shelf["folder"] / str(len(shelf))
-            shelf[name] = built(study_of(slug), folder, audience=audience, layout=layout, **given)
-        return shelf[name]
+        if name not in shelf.packages:
+            folder = shelf.folder / str(len(shelf.packages))
+            with mock.patch.object(reports, "make", shelf.make_once):
+                shelf.packages[name] = built(study_of(slug), folder, audience=audience, layout=layout, **given)
+        return shelf.packages[name]
 
     return find
 
@@ -270,9 +291,9 @@ def test_a_public_package_tells_nothing_of_single_people(package: Callable[..., 
     assert {row["respondent"] for row in tables["outcomes"]} <= {row["respondent"] for row in tables["sittings"]}
 
 
-def test_reviewed_texts_stay(golden: None, tmp_path: Path) -> None:
-    package = built(study_of("beliefs"), tmp_path / "made", audience="public", texts="reviewed")
-    assert any(row["explanation"] for row in tables_of(package)["answers"])
+def test_reviewed_texts_stay(package: Callable[..., Path]) -> None:
+    made = package("beliefs", "public", given={"texts": "reviewed"})
+    assert any(row["explanation"] for row in tables_of(made)["answers"])
 
 
 def test_ages_are_bands_and_rare_answers_are_merged(golden: None) -> None:

@@ -1,5 +1,7 @@
 """Rules for all pages: health, headers, limits."""
 
+from typing import Any
+
 import pytest
 from django.db import DatabaseError
 from django.test import Client
@@ -51,6 +53,17 @@ def test_scripts_and_styles_come_from_us_alone(client: Client) -> None:
         assert "script-src" not in policy and "style-src" not in policy
         assert headers["X-Frame-Options"] == "DENY"
         assert headers["Referrer-Policy"] == "same-origin"
+
+
+@pytest.mark.django_db
+def test_the_policy_is_the_one_that_its_base_class_makes(client: Client, settings: Any) -> None:
+    paths = ("/admin/login/", "/healthz", "/api/docs/", "/nothing-is-here")  # The API's page wants another one.
+    ours = [client.get(path).headers["Content-Security-Policy"] for path in paths]
+    base = {"survey.middleware.PolicyMiddleware": "csp.middleware.CSPMiddleware"}
+    settings.MIDDLEWARE = [base.get(name, name) for name in settings.MIDDLEWARE]
+    assert "csp.middleware.CSPMiddleware" in settings.MIDDLEWARE
+    assert ours == [Client().get(path).headers["Content-Security-Policy"] for path in paths]
+    assert len(set(ours)) == 2
 
 
 @pytest.mark.django_db

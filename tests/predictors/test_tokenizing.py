@@ -1,11 +1,14 @@
 """Byte pairs: every text survives, places are those of the characters, files are read back."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from predictors.errors import PredictorError
 from predictors.readings import Detail, Text
 from predictors.readings.ngrams import NgramReader
+from predictors.readings.reading import Distributions
 from predictors.readings.tokenizing import CharacterTokenizer, PairTokenizer, can_be_typed, check_survives
 
 TEXTS = ["The rat sat on the mat. The cat sat on the rat.", "On the mat the cat saw the rat, and the rat ran."]
@@ -91,3 +94,22 @@ def test_what_it_draws_can_be_restricted(pairs: PairTokenizer) -> None:
     assert reading.distributions is not None
     assert {one for drawn in reading.distributions.drawn for one, _value in drawn} <= set(allowed.tolist())
     assert (reading.distributions.mass < 0).all()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("smoothing", ["none", "kneser_ney"])
+def test_it_says_the_same_where_only_some_places_are_looked_at(pairs: PairTokenizer, smoothing: str) -> None:
+    model = NgramReader.train(TEXTS, order=3, unit="token", smoothing=smoothing, cut_by=pairs)
+    allowed = np.array(sorted({int(one) for one in pairs.cut(" the rat")["id"]}))
+
+    def expected(**given: Any) -> Distributions:
+        ((_number, reading),) = model.each([Text("one", TEXTS[0])], detail=Detail(among=allowed, **given))
+        assert reading.distributions is not None
+        return reading.distributions
+
+    whole, part = expected(top=3), expected(top=3, places=frozenset({1, 4, 10**6}))
+    for place in (1, 4):
+        assert part.top[place] == whole.top[place] and part.top_ids[place] == whole.top_ids[place]
+        assert part.entropy[place] == whole.entropy[place] and part.mass[place] == whole.mass[place]  # type: ignore[index]
+    assert not part.top[2] and np.isnan(part.entropy[2]) and whole.top[4]
+    drawn = expected(samples=5, seed=1)
+    assert expected(samples=5, seed=1, places=frozenset({4})).drawn == drawn.drawn

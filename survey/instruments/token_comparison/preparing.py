@@ -6,7 +6,7 @@ generator and the models that are checked are compared over the same tokens.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -197,7 +197,7 @@ class _Maker:
         chosen = np.sort(rng.choice(places, size=count, replace=False))
         seed = derive(options.draw_seed, "draws", sha256)
         said = _said(self._reader, text, Detail(samples=options.draws, seed=seed, among=self._readable))
-        logs = log_probabilities(self._reader, text, cut["id"][chosen])
+        logs = log_probabilities(self._reader, text, cut["id"][chosen], chosen)
         found = []
         for place in chosen.tolist():
             true = int(cut["id"][place])
@@ -270,14 +270,17 @@ def _mass(said: Distributions, place: int) -> float:
     return float(said.mass[place]) if said.mass is not None else math.nan
 
 
-def log_probabilities(reader: TextReader, text: Text, tokens: np.ndarray) -> Sequence[Mapping[int, float]]:
-    """At each place of a text the natural log-probability of each of these tokens, by id; without those that the model
-    cannot give."""
+def log_probabilities(
+    reader: TextReader, text: Text, tokens: np.ndarray, places: Iterable[int]
+) -> Sequence[Mapping[int, float]]:
+    """At each of these places of a text the natural log-probability of each of these tokens, by id; without those that
+    the model cannot give. At its other places nothing need stand."""
+    looked_at = frozenset(map(int, places))
     wanted = np.unique(np.asarray(tokens, dtype=np.int64))
     found: list[dict[int, float]] = []
     for start in range(0, len(wanted), TOKENS_AT_ONCE):
         part = wanted[start : start + TOKENS_AT_ONCE]
-        said = _said(reader, text, Detail(top=len(part), among=part))
+        said = _said(reader, text, Detail(top=len(part), among=part, places=looked_at))
         found = found or [{} for _place in said.top]
         for known, ids, top in zip(found, said.top_ids, said.top, strict=True):
             known.update(
@@ -308,10 +311,11 @@ def _read(
     pending: list[ContextReading] = []
     try:
         for number, (sha256, own) in enumerate(wanted.items(), start=1):
-            mass = _said(reader, texts[sha256], Detail(samples=1, among=readable))
+            places = frozenset(one.position for one in own)
+            mass = _said(reader, texts[sha256], Detail(among=readable, places=places))
             ids_of = {one.pk: [one.true_id, *(other.id for other in one.others)] for one in own}
             # All contexts of a text in one reading: a model on disk takes a second for each.
-            logs_at = log_probabilities(reader, texts[sha256], np.concatenate(list(ids_of.values())))
+            logs_at = log_probabilities(reader, texts[sha256], np.concatenate(list(ids_of.values())), places)
             for one in own:
                 ids, logs = ids_of[one.pk], logs_at[one.position]
                 whole = _mass(mass, one.position)

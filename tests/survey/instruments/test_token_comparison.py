@@ -282,7 +282,7 @@ def test_probabilities_are_those_among_readable_tokens() -> None:
     reader = ngrams.load("two")
     for row, question in zip(PreparedContext.objects.order_by("pk"), questions, strict=True):
         ids = preparing.readable_ids(row.tokenizer)
-        said = preparing.log_probabilities(reader, Text("x", question.plain), ids)[row.position]
+        said = preparing.log_probabilities(reader, Text("x", question.plain), ids, [row.position])[row.position]
         whole = sum(math.exp(log) for log in said.values())
         assert math.exp(row.log_g_true) == pytest.approx(math.exp(said[row.true_id]) / whole)
         for other in row.others:

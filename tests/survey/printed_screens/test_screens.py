@@ -200,7 +200,7 @@ def test_two_runs_write_the_same_pages(tmp_path: Path) -> None:
 
 def test_a_study_of_another_instrument_and_a_panel_is_walked_through_as_well(tmp_path: Path) -> None:
     cast.study(
-        instrument={"kind": "own_answers"}, panel={**cast.PROLIFIC}, roles={"holdout": 0, "controls": 0}, texts={}
+        **SHORT, instrument={"kind": "own_answers"}, panel={**cast.PROLIFIC}, roles={"holdout": 0, "controls": 0}
     )
     call_command("screens", "cast", out=tmp_path)
     found = names(tmp_path / "en")
@@ -215,7 +215,7 @@ def test_a_bank_of_one_question_is_enough_where_the_instrument_asks_about_one() 
 
 
 def test_a_study_entered_by_links_is_walked_through_and_keeps_none_of_them(tmp_path: Path) -> None:
-    cast.study(panel={"kind": "links"}, texts={})
+    cast.study(**SHORT, panel={"kind": "links"})
     call_command("screens", "cast", out=tmp_path)
     assert "end-completed" in names(tmp_path / "en")
     assert not EntryLink.objects.exists()
