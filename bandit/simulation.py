@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -395,14 +395,52 @@ def _with_rates(
 
 def _intercept(visible: NDArray[np.float64], weight: NDArray[np.float64], *, blur: float, base_rate: float) -> float:
     """The intercept at which the mean chance, over cells, hidden effects and people, is the base rate."""
+
+    def rate(intercept: float) -> float:
+        return float((weight * _blurred(visible + intercept, blur)).sum())
+
+    below, above = _near(rate, base_rate)
     low, high = -50.0, 50.0
     for _ in range(60):
         middle = (low + high) / 2
-        if float((weight * _blurred(visible + middle, blur)).sum()) < base_rate:
+        if middle in (low, high):
+            break
+        if middle <= below or (middle < above and rate(middle) < base_rate):
             low = middle
         else:
             high = middle
     return (low + high) / 2
+
+
+def _near(rate: Callable[[float], float], wanted: float) -> tuple[float, float]:
+    """Two numbers near each other where possible: up to the first one `rate`, which rises, is certainly below what is
+    wanted, and from the second one on certainly above. So halving need not look there, and ends where it did.
+
+    By the secant method on logits, which are nearly a straight line. A rate is rounded by far less than `certain`.
+    """
+    certain = 2e-13
+    reach = 4e-12 / (wanted * (1 - wanted))
+    goal = math.log(wanted / (1 - wanted))
+    at, step = goal, math.inf
+    before: tuple[float, float] | None = None
+    for _ in range(12):
+        found = rate(at)
+        if not 0 < found < 1:
+            break
+        off = math.log(found / (1 - found)) - goal
+        slope = 1.0 if before is None or before[1] == off else (off - before[1]) / (at - before[0])
+        if not slope > 0:
+            break
+        before, step = (at, off), off / slope
+        at -= step
+        if not -50 < at < 50:
+            break
+        if abs(step) < reach / 10:
+            low, high = at - reach, at + reach
+            if rate(low) < wanted - certain and rate(high) > wanted + certain:
+                return low, high
+            break
+    return -math.inf, math.inf
 
 
 @lru_cache(maxsize=1)
@@ -414,9 +452,16 @@ def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _blurred(logit: NDArray[np.float64], sd: float) -> NDArray[np.float64]:
     """The mean of sigmoid(logit + sd z) over a standard normal z, by Gauss-Hermite quadrature."""
     nodes, weights = _quadrature()
-    mean = np.zeros_like(logit)
+    mean, part = np.zeros(logit.shape), np.empty(logit.shape)
     for node, share in zip(nodes, weights / weights.sum(), strict=True):
-        mean = mean + share * _sigmoid(logit + sd * node)
+        # `_sigmoid`, in one array.
+        np.add(logit, sd * node, out=part)
+        part /= 2
+        np.tanh(part, out=part)
+        part += 1
+        part /= 2
+        part *= share
+        mean += part
     return mean
 
 
