@@ -346,6 +346,21 @@ class _Rows:
         return self.sums(np.ones(self.value.size))
 
     @cached_property
+    def given(self) -> NDArray[np.float64]:
+        """The answers inside."""
+        return np.where(self.answered, self.inside, 0.0)
+
+    @cached_property
+    def answers(self) -> NDArray[np.float64]:
+        """The sum of the weights of the answers inside, by stratum."""
+        return self.sums(self.given)
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean of the answers inside, by stratum."""
+        return _divided(self.sums(self.given * self.value), self.answers)
+
+    @cached_property
     def relative(self) -> NDArray[np.float64]:
         """How much each answer inside counts in a mean over all stages."""
         each = _divided(self.sizes, self.sums(self.answered.astype(np.float64)))[self.label] * self.weight
@@ -394,26 +409,23 @@ def _extreme(
 @dataclass(frozen=True, eq=False)
 class _Side:
     """A stage's lowest or highest mean, by stratum: `total` is what part of all candidates lies inside, `middle` their
-    mean, `mean` that of the answers and `far` that of the unanswered. `tilt` (n + m,): how often each answer counts."""
+    mean and `far` that of the unanswered, whose weights `lost` sums. `tilt` (n + m,): how often each answer counts."""
 
     rows: _Rows
-    given: NDArray[np.float64]
     missing: NDArray[np.float64]
+    lost: NDArray[np.float64]
     total: NDArray[np.float64]
-    mean: NDArray[np.float64]
     far: NDArray[np.float64]
     middle: NDArray[np.float64]
     tilt: NDArray[np.float64] | None
 
     @classmethod
     def of(cls, rows: _Rows, *, sign: float, odds_ratio: float, end: float | None) -> _Side:
-        given = np.where(rows.answered, rows.inside, 0.0)
+        given, answers, mean = rows.given, rows.answers, rows.mean
         missing = np.where(rows.answered, 0.0, rows.inside)
-        answers = rows.sums(given)
         if end is None:  # Nothing says what the unanswered items of a stratum without answers would have had.
             missing = np.where(answers[rows.label] > 0, missing, 0.0)
         lost = rows.sums(missing)
-        mean = _divided(rows.sums(given * rows.value), answers)
         far, tilt = mean.copy(), None
         if end is not None:
             far[(answers == 0) | math.isinf(odds_ratio)] = end
@@ -424,10 +436,9 @@ class _Side:
                 far[index], tilt[chosen] = _tilted(rows.value[chosen], rows.weight[chosen], sign, odds_ratio)
         return cls(
             rows=rows,
-            given=given,
             missing=missing,
+            lost=lost,
             total=_divided(rows.of_stratum * (answers + lost), rows.everything),
-            mean=mean,
             far=far,
             middle=_divided(answers * mean + lost * far, answers + lost),
             tilt=tilt,
@@ -436,13 +447,13 @@ class _Side:
     def variance(self, value: float, size: float) -> float:
         """What the stage adds to the variance of the mean `value` of all stages, whose parts inside sum to `size`."""
         rows, at = self.rows, self.rows.label
-        both = self.given + self.missing
-        answers, lost = rows.sums(self.given), rows.sums(self.missing)
-        own = both * (self.middle[at] - value) + self.given * (rows.value - self.mean[at])
-        own += (self.missing - both * _divided(lost, answers + lost)[at]) * (self.far - self.mean)[at]
+        both = rows.given + self.missing
+        answers, lost = rows.answers, self.lost
+        own = both * (self.middle[at] - value) + rows.given * (rows.value - rows.mean[at])
+        own += (self.missing - both * _divided(lost, answers + lost)[at]) * (self.far - rows.mean)[at]
         if self.tilt is not None:
-            normal = _divided(rows.sums(self.given * self.tilt), answers)
-            moved = self.given * self.tilt * (rows.value - self.far[at])
+            normal = _divided(rows.sums(rows.given * self.tilt), answers)
+            moved = rows.given * self.tilt * (rows.value - self.far[at])
             own += _divided(lost, answers)[at] * moved / np.where(normal > 0, normal, 1)[at]
         everything = rows.everything
         own = own - _divided(rows.sums(own), everything)[at]
@@ -454,7 +465,7 @@ class _Side:
         rows, candidates = self.rows, float(self.rows.sizes.sum())
         if rows.universe_size is None or rows.universe_size <= candidates:
             return 0.0
-        both = self.given + self.missing
+        both = self.rows.given + self.missing
         by_stratum = _divided(rows.sums(both * (self.middle[rows.label] - value)), rows.everything) / size
         by_stratum = by_stratum - np.dot(rows.of_stratum, by_stratum)
         spread = float(np.dot(rows.of_stratum, by_stratum**2))

@@ -14,10 +14,12 @@ from django.db import DEFAULT_DB_ALIAS
 
 from survey import database
 
+# For commands that ask for these alone: the others look at the code, and load all pages for that.
+OURS = "hunch"
 SOCKET_PATH_LIMIT = 107  # bytes: sockaddr_un.sun_path holds 108 with its closing zero
 
 
-@register()
+@register(OURS)
 def run_time_folder_is_writable(**_kwargs: Any) -> list[CheckMessage]:
     probe = Path(settings.HUNCH_VAR) / ".writable"
     try:
@@ -34,7 +36,7 @@ def run_time_folder_is_writable(**_kwargs: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(OURS)
 def folder_of_files_is_writable(**_kwargs: Any) -> list[CheckMessage]:
     """Where HUNCH_STORAGE_URL names a folder. A bucket is asked by `doctor`, and before each step that stores files."""
     if not settings.HUNCH_STORAGE_URL.startswith("file://"):
@@ -56,7 +58,7 @@ def folder_of_files_is_writable(**_kwargs: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(OURS)
 def keys_are_private(**_kwargs: Any) -> list[CheckMessage]:
     """Keys are made with mode 0600 on the first run; a copied or restored folder may have lost that mode."""
     return [
@@ -66,7 +68,7 @@ def keys_are_private(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
+@register(OURS)
 def redis_socket_path_fits(**_kwargs: Any) -> list[CheckMessage]:
     url = urlsplit(settings.REDIS_URL)
     size = len(url.path.encode())

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from survey.models import AuditEntry, FirstAccountLink
@@ -65,6 +66,7 @@ def test_who_may_see_nothing_of_a_group_finds_no_such_group(onlooker: Any) -> No
 def address() -> str:
     secret = first_account.offer()
     assert secret
+    assert first_account.path(secret) == reverse("admin:first_account", args=[secret])
     return f"/admin/first-account/{secret}/"
 
 

@@ -17,9 +17,11 @@ import pytest
 from django.core.checks import CheckMessage
 from django.core.checks.registry import registry
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import SystemCheckError
 
 from survey import settings as readers
 from survey import system_checks
+from survey.management.commands import up
 
 ROOT = Path(__file__).parents[2]
 PRODUCTION = {
@@ -190,7 +192,10 @@ def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path, setting
     (error,) = checked(tmp_path / "file" / "below")
     assert (error.id, error.is_serious()) == ("hunch.E005", True)
     assert error.msg.startswith(f"HUNCH_STORAGE_URL: {tmp_path}/file/below cannot be written")
+    with pytest.raises(SystemCheckError, match=r"hunch\.E005"):
+        up.Command().check(tags=up.Command.requires_system_checks)
     assert checked(tmp_path / "made" / "for us") == []
+    up.Command().check(tags=up.Command.requires_system_checks)
     assert stat.S_IMODE((tmp_path / "made" / "for us").stat().st_mode) == 0o700
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
-from django.urls import reverse
 
 from survey.console.progress_bars import bar, wait_for_pipeline
 from survey.contracts.instruments import DemonstrationVerdict
@@ -158,7 +157,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Take the survey   {url}{visit.get_absolute_url()}")
         self.stdout.write(f"Admin             {url}/admin/ (login above)")
         if first_secret := first_account.offer():
-            first = reverse("admin:first_account", args=[first_secret])
+            first = first_account.path(first_secret)
             self.stdout.write(f"First account     {url}{first} (an administrator's; works once, for 24 hours)")
         self.stdout.write(f"API               {url}/api/docs/")
         self.stdout.write(f'                  curl -H "Authorization: Token {secret}" {answers}')

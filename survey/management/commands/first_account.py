@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.urls import reverse
 
 from survey.console.command import HunchCommand
 from survey.exceptions import StateRefused
@@ -27,5 +26,5 @@ class Command(HunchCommand):
         secret = first_account.offer()
         if secret is None:
             raise StateRefused("there is an account already: it makes further ones in the admin, under Users")
-        self.stdout.write(f"{root.rstrip('/')}{reverse('admin:first_account', args=[secret])}")
+        self.stdout.write(f"{root.rstrip('/')}{first_account.path(secret)}")
         self.stderr.write("It works once, for 24 hours, and makes an account that may do everything.")

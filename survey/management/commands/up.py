@@ -5,14 +5,15 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
-from django.urls import reverse
 
+from survey import system_checks
 from survey.process_manager import ProcessManager, ProcessManagerError
 from survey.services.base import first_account, keys
 
 
 class Command(BaseCommand):
     help = "Start web, workers and beat (and Redis, unless REDIS_URL names one), until Ctrl-C."
+    requires_system_checks: Any = (system_checks.OURS,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=settings.HUNCH_PORT, help="where web listens on loopback")
@@ -33,8 +34,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"Survey pages  {services.base_url}/s/STUDY/")
                 self.stdout.write(f"Admin         {services.base_url}/admin/")
                 if secret := first_account.offer():
-                    address = reverse("admin:first_account", args=[secret])
-                    self.stdout.write(f"First account {services.base_url}{address}")
+                    self.stdout.write(f"First account {services.base_url}{first_account.path(secret)}")
                     self.stdout.write("              (there is no account yet; works once, for 24 hours)")
                 self.stdout.write(f"API           {services.base_url}/api/docs/")
                 self.stdout.write(f"Logs          {services.logs}")

@@ -40,6 +40,11 @@ def offer(*, now: datetime | None = None, via: str = "command") -> str | None:
     return secret
 
 
+def path(secret: str) -> str:
+    """Where the page is, as `reverse` says too. That would load all pages, a second of work for a command."""
+    return f"/admin/first-account/{secret}/"
+
+
 def is_open(secret: str, *, now: datetime) -> bool:
     return _open_links(secret, now).exists() and not somebody_has_an_account()
 

@@ -3,6 +3,7 @@
 import copy
 from collections import Counter
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -15,6 +16,7 @@ from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.simulator import REALISTIC, Crowd, Rates, SimulationError
 from survey.simulator.habits import Habit, habits_of, pages_of, stray_scanners
 from survey.simulator.journey import REPEATING, Journey
+from survey.simulator.own_site import OwnSite
 from survey.simulator.routes import Shown
 from survey.simulator.visitors import Person
 from tests import cast
@@ -80,10 +82,6 @@ def test_rates_that_cannot_be_are_refused(rates: dict[str, float], message: str)
 # Over HTTP
 
 
-def crowd_for(live_server, study, people: int = 2, **options) -> Crowd:
-    return Crowd(study=study, respondents=people, base_url=live_server.url, concurrency=1, **options)
-
-
 @pytest.mark.every_database
 @pytest.mark.parametrize(
     ("through", "panel"), [("pages", PROLIFIC), ("api", {"kind": "open"}), ("pages", {"kind": "links"})]
@@ -100,10 +98,27 @@ def test_the_server_counts_the_same_whatever_people_do(live_server, through: str
     assert Sitting.objects.filter(state="expired").exists()
 
 
+# Through the pages of this process: what is said over HTTP is the same
+
+
+@pytest.fixture
+def site(transactional_db: None) -> OwnSite:
+    return OwnSite()
+
+
+def walked(test: Any) -> Any:
+    return pytest.mark.slow(pytest.mark.any_database(test))
+
+
+def crowd_for(site: OwnSite, study, people: int = 2, **options) -> Crowd:
+    return Crowd(study=study, respondents=people, site=site, concurrency=1, **options)
+
+
+@walked
 @pytest.mark.parametrize("through", ["pages", "api"])
 @pytest.mark.parametrize("panel", [PROLIFIC, {"kind": "open"}], ids=["panel", "open"])
-def test_who_comes_back_by_the_same_link_goes_on_where_they_were(live_server, through: str, panel: dict) -> None:
-    crowd = crowd_for(live_server, cast.open_study(panel=panel), people=1, through=through)
+def test_who_comes_back_by_the_same_link_goes_on_where_they_were(site, through: str, panel: dict) -> None:
+    crowd = crowd_for(site, cast.open_study(panel=panel), people=1, through=through)
     crowd.people[0].habit = Habit(kind="back_soon", leaves_before=6)
     assert crowd.run() == {"completed": 1}
     sitting = Sitting.objects.get()
@@ -111,9 +126,10 @@ def test_who_comes_back_by_the_same_link_goes_on_where_they_were(live_server, th
     assert crowd.people[0].diary.returned == 1
 
 
-def test_who_comes_back_after_expiry_answers_late_what_somebody_else_was_given(live_server) -> None:
+@walked
+def test_who_comes_back_after_expiry_answers_late_what_somebody_else_was_given(site) -> None:
     study = cast.open_study(stages=[{"sittings": 1}], sitting={"items": 2}, panel=PROLIFIC)
-    crowd = crowd_for(live_server, study)
+    crowd = crowd_for(site, study)
     crowd.people[0].habit = Habit(kind="back_late", leaves_before=6)  # with one item answered
     crowd.people[1].habit = Habit(newcomer=True)
     assert crowd.run() == {"completed": 2}
@@ -125,9 +141,10 @@ def test_who_comes_back_after_expiry_answers_late_what_somebody_else_was_given(l
     assert any("answers that came late and do not count: 1" in line for line in report.lines)
 
 
+@walked
 @pytest.mark.parametrize("page", [0, 1, 4])
-def test_who_leaves_for_good_leaves_what_they_had_answered(live_server, page: int) -> None:
-    crowd = crowd_for(live_server, cast.open_study(), people=1)
+def test_who_leaves_for_good_leaves_what_they_had_answered(site, page: int) -> None:
+    crowd = crowd_for(site, cast.open_study(), people=1)
     crowd.people[0].habit = Habit(kind="dropout", leaves_before=page)
     assert crowd.run() == {"left": 1}
     begun = page > 1  # The first page and the consent form store nothing.
@@ -135,10 +152,11 @@ def test_who_leaves_for_good_leaves_what_they_had_answered(live_server, page: in
     assert crowd.report().differences == ()
 
 
+@walked
 @pytest.mark.parametrize("through", ["pages", "api"])
-def test_pages_that_are_sent_twice_count_once(live_server, monkeypatch, through: str) -> None:
+def test_pages_that_are_sent_twice_count_once(site, monkeypatch, through: str) -> None:
     monkeypatch.setattr("survey.simulator.journey.REPEATS", 1.0)
-    crowd = crowd_for(live_server, cast.open_study(), through=through)
+    crowd = crowd_for(site, cast.open_study(), through=through)
     for someone in crowd.people:
         someone.habit = Habit(kind="double_tabs")
     assert crowd.run() == {"completed": 2}
@@ -148,9 +166,10 @@ def test_pages_that_are_sent_twice_count_once(live_server, monkeypatch, through:
     assert crowd.report().differences == ()
 
 
+@walked
 @pytest.mark.parametrize("through", ["pages", "api"])
-def test_speeders_get_through_with_answers_of_chance(live_server, through: str) -> None:
-    crowd = crowd_for(live_server, cast.open_study(stages=[{"sittings": 4}]), people=4, through=through)
+def test_speeders_get_through_with_answers_of_chance(site, through: str) -> None:
+    crowd = crowd_for(site, cast.open_study(stages=[{"sittings": 4}]), people=4, through=through)
     for someone in crowd.people:
         someone.habit = Habit(kind="speeder")
     assert crowd.run() == {"completed": 4}
@@ -160,9 +179,10 @@ def test_speeders_get_through_with_answers_of_chance(live_server, through: str) 
     assert sum(times) / len(times) < 3000
 
 
-def test_programs_that_only_read_begin_nothing_and_take_nobodys_link(live_server) -> None:
+@walked
+def test_programs_that_only_read_begin_nothing_and_take_nobodys_link(site) -> None:
     study = cast.open_study(panel={"kind": "links"})
-    crowd = crowd_for(live_server, study, rates=Rates(scanners=1.0))
+    crowd = crowd_for(site, study, rates=Rates(scanners=1.0))
     assert [someone.habit.scanned for someone in crowd.people] == [True, False] or crowd.people[1].habit.scanned
     assert len(crowd.strays) == 1
     assert crowd.run() == {"completed": 2}
@@ -172,8 +192,9 @@ def test_programs_that_only_read_begin_nothing_and_take_nobodys_link(live_server
     assert crowd.report().differences == ()
 
 
-def test_people_tell_the_times_that_a_browser_would(live_server) -> None:
-    crowd_for(live_server, cast.open_study(), people=1).run()
+@walked
+def test_people_tell_the_times_that_a_browser_would(site) -> None:
+    crowd_for(site, cast.open_study(), people=1).run()
     for client in Response.objects.values_list("client", flat=True):
         assert 0 < client["shown_ms"] < client["first_touch_ms"] < client["submitted_ms"]
 
@@ -206,9 +227,10 @@ SPOILT = [
 ]
 
 
-def test_a_difference_between_people_and_server_is_reported(live_server) -> None:
+@walked
+def test_a_difference_between_people_and_server_is_reported(site) -> None:
     """Each one by itself, and none once it is taken back."""
-    crowd = crowd_for(live_server, cast.open_study())
+    crowd = crowd_for(site, cast.open_study())
     crowd.run()
     for spoil, expected in SPOILT:
         assert crowd.report().differences == ()
@@ -222,9 +244,10 @@ def test_a_difference_between_people_and_server_is_reported(live_server) -> None
     assert crowd.report().differences == ()
 
 
-def test_a_program_that_began_something_is_reported(live_server) -> None:
+@walked
+def test_a_program_that_began_something_is_reported(site) -> None:
     study = cast.open_study(panel=PROLIFIC, stages=[{"sittings": 6}])
-    crowd = crowd_for(live_server, study, rates=Rates(scanners=1.0))
+    crowd = crowd_for(site, study, rates=Rates(scanners=1.0))
     crowd.run()
     cast.begin(study, panels.of_study(study).recognise(study, crowd.strays[0]))
     assert "programs that began anything: 0 seen, 1 stored" in crowd.report().differences
