@@ -179,7 +179,7 @@ def test_back_after_a_mistake_sends_nothing_again_without_scripts(browser: Any, 
     assert page.locator("[data-screen=posterior]").count() == 1 and Belief.objects.count() == 1
 
 
-# What the page tells of itself when an exchange has put it in place and all that listen for that have been told.
+# Notes which screen an exchange has shown and whether its slider was there, once all scripts have heard of the page.
 WHEN_SHOWN = """() => document.addEventListener("hunch:page", () => queueMicrotask(() => {
   window.shown = {
     screen: document.querySelector("[data-screen]").dataset.screen,

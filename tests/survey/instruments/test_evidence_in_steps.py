@@ -116,15 +116,15 @@ def test_the_slope_of_bayesian_people_falls_below_1_only_where_beliefs_reach_the
 
 def test_points_that_add_up_to_more_than_the_scale_has_are_told_from_bayes() -> None:
     """Who adds points ends at 100 where the sum is larger, and looks like a Bayesian there."""
-    told, scales = [], []
+    named, scales = [], []
     for seed in range(12):
         answers = study(StepPlan(kind="additive"), rng=np.random.default_rng(seed))
         logits, points = compose(answers), compose(answers, in_points=True)
         assert logits is not None and points is not None
         cut, uncut = (scale_of_adding(answers, rng=np.random.default_rng(seed), cut=one) for one in (True, False))
         scales.append(cut)
-        told.append(best_of(fits(logits, points), [cut, uncut]))
-    assert told.count("additive") >= 11
+        named.append(best_of(fits(logits, points), [cut, uncut]))
+    assert named.count("additive") >= 11
     assert abs(float(np.mean([one.value for one in scales if one.value is not None]))) < 0.15
     assert sum(one.holds(0) for one in scales) >= 10
 

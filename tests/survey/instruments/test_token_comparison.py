@@ -216,10 +216,10 @@ def test_nothing_tells_the_true_token_or_a_probability_before_the_answer(client:
         }
         for log in (pair.context.log_g_true, pair.log_g_other):
             chance = math.exp(log)
-            for told in (f"{chance:.3f}", f"{chance:.4f}", f"{100 * chance:.1f}", f"{log:.3f}"):
-                assert told not in said
-        for told in (pair.item.key, "true_id", "multiplicity", "reward", "Your reward", pair.question.external_id):
-            assert f">{told}<" not in said and f'"{told}"' not in said
+            for secret in (f"{chance:.3f}", f"{chance:.4f}", f"{100 * chance:.1f}", f"{log:.3f}"):
+                assert secret not in said
+        for secret in (pair.item.key, "true_id", "multiplicity", "reward", "Your reward", pair.question.external_id):
+            assert f">{secret}<" not in said and f'"{secret}"' not in said
         # What follows in the text stands nowhere but in the two tokens.
         following = pair.question.plain[pair.context.end :]
         assert len(following) < 12 or following[:25] not in html
