@@ -23,14 +23,12 @@ from bandit.student import student_t_quantile
 
 PEOPLE, PAIRS, QUESTIONS, REST = "people", "pairs", "questions", "rest"
 RESAMPLES = 200
-WIDER = (
-    1.05  # Resampled people keep the same items; by simulation the error of their share is 5 % larger than it seems.
-)
 LEAST_PEOPLE = 10
+GROUPS = 200  # at most so many parts of the people are left out in turn
 LEAST_PRODUCTS = 20  # products of two answers, in equally weighted ones, from which a variance is estimated
 _PLACES = ("first question", "second question")
-# What is drawn anew for the error of each share; the largest of several errors counts.
-_WAYS_OF = {PEOPLE: (PEOPLE,), PAIRS: (PAIRS,), QUESTIONS: (PAIRS, *_PLACES), REST: (PAIRS,)}
+# What is drawn anew for the error of each other share; the largest of several errors counts.
+_WAYS_OF = {PEOPLE: (), PAIRS: (PAIRS,), QUESTIONS: (PAIRS, *_PLACES), REST: (PAIRS,)}
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -115,10 +113,17 @@ def variance_components(
     A variance is only estimated where enough answers share the level and differ otherwise; otherwise it is `joined` to
     the rest: with one answer an item, pairs cannot be separated from the rest.
 
-    The intervals come from drawing with replacement, by `rng`: people for the share between people, items
-    for the others, and for that between questions also questions, of which the larger error counts. (To draw all of
-    them at once is too wide: Owen, Annals of Applied Statistics 1, 2007.) Two copies of a person count as two people.
-    Student's t with people minus 1 degrees of freedom around the share's variance-stabilised value (Fisher's for
+    The interval of the share between people comes from leaving each person out in turn (the jackknife): its error, its
+    bias, which is taken off the middle, and its skewness, by which the upper end lies further away (Johnson, Journal of
+    the American Statistical Association 73, 1978; Hall, Journal of the Royal Statistical Society B 54, 1992). Where few
+    people are far from the others, most samples lack them, so that the share and its error are both too low. The lower
+    end is not moved in.
+
+    The other intervals come from drawing with replacement, by `rng`: items, and for the share between questions also
+    questions, of which the larger error counts. (To draw all of them at once is too wide: Owen, Annals of Applied
+    Statistics 1, 2007.) Two copies of an item count as two items.
+
+    Both: Student's t with people minus 1 degrees of freedom around the share's variance-stabilised value (Fisher's for
     intraclass correlations).
 
     People's effects are the best linear predictions: the weighted mean of a person's deviations times
@@ -142,7 +147,9 @@ def variance_components(
     for name, share in plain.items():
         own = [way for way in ways if name in only and way in _WAYS_OF[name]]
         again = [np.array([one[name] for one in drawn[way]]) for way in own]
-        if name == REST:  # A share near 1 is as precise as that of all the others together.
+        if name == PEOPLE:
+            ends = data.interval_of_people(share) if name in only else (math.nan, math.nan)
+        elif name == REST:  # A share near 1 is as precise as that of all the others together.
             low, high = data.interval(1 - share, [1 - one for one in again])
             ends = 1 - high, 1 - low
         else:
@@ -239,12 +246,12 @@ class _Data:
         return cls(y, w, people, items, places, tuple(kept), cells, joined)
 
     def ways(self) -> tuple[str, ...]:
-        """What can be drawn anew: people, items, and the questions of each place."""
-        return (PEOPLE, PAIRS, *(one.name for one in self.places if one in self.factors))
+        """What can be drawn anew: items, and the questions of each place."""
+        return (PAIRS, *(one.name for one in self.places if one in self.factors))
 
     def draw(self, way: str, rng: np.random.Generator) -> tuple[str, Floats]:
-        """How often each answer's person, item or question of a place is drawn, shape (n,); 1 where it has none."""
-        factor = next(one for one in (self.person, self.item, *self.places) if one.name == way)
+        """How often each answer's item or question of a place is drawn, shape (n,); 1 where it has none."""
+        factor = next(one for one in (self.item, *self.places) if one.name == way)
         times = rng.multinomial(factor.size, np.full(factor.size, 1 / factor.size)).astype(np.float64)
         return way, np.where(factor.level >= 0, times[factor.level], 1.0)
 
@@ -293,30 +300,55 @@ class _Data:
             found = np.full(size + 1, math.nan)
         return dict(zip([*(one.name for one in self.factors), REST], found.tolist(), strict=True))
 
+    def without_people(self) -> Floats:
+        """The share between people without each part of them, shape (parts,): a person, or one of `GROUPS` groups."""
+        part = self.person.level % min(self.people, GROUPS)
+        left_out = range(min(self.people, GROUPS))
+        return np.array([_shares(self.solve(PEOPLE, np.where(part == one, 0.0, 1.0)))[PEOPLE] for one in left_out])
+
     def _holds(self, way: str, factor: _Factor) -> bool:
         """Whether two answers that share a level of the factor share what is drawn: an item has its questions."""
         return way == factor.name or (factor is self.item and way in _PLACES)
 
     def interval(self, share: float, again: Sequence[Floats]) -> tuple[float, float]:
-        """Of an intraclass correlation with so many answers a person, around Fisher's z."""
-        answers = self.values.size / self.people
-
-        def stable(value: Floats) -> Floats:
-            inside = np.clip(value, -0.9 / max(answers - 1, 1), 0.999)
-            found: Floats = np.log((1 + (answers - 1) * inside) / (1 - inside)) / 2
-            return found
-
-        middle = float(stable(np.array([share]))[0])
+        """By resamples of the share, of each way to draw anew; the largest error counts."""
         known = [one[np.isfinite(one)] for one in again]
         if not known or any(one.size < 2 for one in known):
             return math.nan, math.nan
-        reach = (
-            WIDER
-            * student_t_quantile(0.975, self.people - 1)
-            * max(float(np.std(stable(one), ddof=1)) for one in known)
-        )
-        ends = [math.exp(2 * (middle + sign * reach)) for sign in (-1, 1)]
-        low, high = ((one - 1) / (one + answers - 1) for one in ends)
+        reach = self._quantile * max(float(np.std(self._stable(one), ddof=1)) for one in known)
+        middle = float(self._stable(np.array([share]))[0])
+        return self._ends(middle - reach, middle + reach)
+
+    def interval_of_people(self, share: float) -> tuple[float, float]:
+        """By leaving people out: see `variance_components`."""
+        without = self._stable(self.without_people())
+        parts, influence = len(without), float(np.mean(without)) - without
+        squares = float((influence**2).sum())
+        if not math.isfinite(squares):
+            return math.nan, math.nan
+        middle = float(self._stable(np.array([share]))[0])
+        middle += (parts - 1) * (middle - float(np.mean(without)))
+        reach = self._quantile * math.sqrt((parts - 1) / parts * squares)
+        skewness = float((influence**3).mean()) / (squares / parts) ** 1.5 if squares > 0 else 0.0
+        further = max(0.0, skewness) * (2 * self._quantile**2 + 1) / (6 * math.sqrt(parts) * self._quantile)
+        return self._ends(middle - reach, middle + (1 + further) * reach)
+
+    @cached_property
+    def _quantile(self) -> float:
+        return student_t_quantile(0.975, self.people - 1)
+
+    @property
+    def _answers_each(self) -> float:
+        return self.values.size / self.people
+
+    def _stable(self, share: Floats) -> Floats:
+        """Fisher's z of an intraclass correlation with so many answers a person."""
+        inside = np.clip(share, -0.9 / max(self._answers_each - 1, 1), 0.999)
+        z: Floats = np.log((1 + (self._answers_each - 1) * inside) / (1 - inside)) / 2
+        return z
+
+    def _ends(self, *z: float) -> tuple[float, float]:
+        low, high = ((math.exp(2 * end) - 1) / (math.exp(2 * end) + self._answers_each - 1) for end in z)
         return max(0.0, low), min(1.0, max(0.0, high))
 
     def effects(self, found: Mapping[str, float]) -> Floats:

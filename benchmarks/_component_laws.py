@@ -19,6 +19,9 @@ CASES = (
     ("60 people, one answer an item", component_cases.ONE_ANSWER),
     ("30 people", component_cases.FEW_PEOPLE),
     ("80 people, 0 or 1", component_cases.BINARY),
+    ("60 people, skewed", component_cases.SKEWED),
+    ("30 people, skewed", component_cases.SKEWED_FEW),
+    ("60 people, weights 1 or 5", component_cases.WEIGHTED),
 )
 
 

@@ -23,6 +23,8 @@ from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, 
 from survey.services.base.seeds import generator
 
 WORLD = ClozeWorld()
+DIFFERENT_PEOPLE = "people differ by 1.5 logits"
+WORLDS = {DIFFERENT_PEOPLE: ClozeWorld(person_sd=1.5)}  # every other case is of WORLD
 SEED = 20261123
 GREEDY: Design = EpsilonGreedy(epsilon=0.3, top_fraction=0.3)
 CASES = {
@@ -32,13 +34,14 @@ CASES = {
     "gap, epsilon-greedy": ClozePlan(design=GREEDY, priority="gap"),
     "three stages, uncertainty": ClozePlan(drawn=(80, 80, 80), design=GREEDY, priority="uncertainty"),
     "many sentences drawn whole": ClozePlan(sentences=60, drawn=(240,)),
+    DIFFERENT_PEOPLE: ClozePlan(),
 }
 LOW, HIGH = 0.93, 0.97
 
 
 def one(plan: ClozePlan, name: str, number: int) -> list[tuple[float, float, float]]:
     """Of one study the value and the ends of each figure: PNC of each model, their difference, the mean surprisal."""
-    found = study(WORLD, plan, rng=generator(SEED, name, number), samples=500)
+    found = study(WORLDS.get(name, WORLD), plan, rng=generator(SEED, name, number), samples=500)
     figures = [*found.pnc.values(), *found.differences.values(), found.mean]
     return [(one.value or np.nan, *(one.interval or (np.nan, np.nan))) for one in figures]
 
@@ -48,7 +51,7 @@ def rows(cases: Sequence[str], *, studies: int, jobs: int) -> list[tuple[str, st
     printed = []
     for name in cases:
         plan = CASES[name]
-        pnc, mean = truth(WORLD, plan, rng=generator(SEED, name, "truth"))
+        pnc, mean = truth(WORLDS.get(name, WORLD), plan, rng=generator(SEED, name, "truth"))
         names = [f"PNC of {model}" for model in pnc]
         values = list(pnc.values())
         first, second = values

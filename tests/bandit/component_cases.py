@@ -12,7 +12,8 @@ from bandit.components import PAIRS, PEOPLE, QUESTIONS, REST
 class Case:
     """`of_people` to `rest` are standard deviations; both places of questions have that of questions. `answers`: how
     many people answer an item. `is_binary`: each answer is 0 or 1, with the mean plus all effects as its chance, and
-    effects are uniform; `rest` is then what is left of the variance."""
+    effects are uniform; `rest` is then what is left of the variance. `is_skewed`: people's effects are exponential.
+    `weights`: what an item's weight may be, each as often."""
 
     people: int = 60
     items: int = 12
@@ -23,12 +24,17 @@ class Case:
     of_questions: float = 0.35
     rest: float = 1.0
     is_binary: bool = False
+    is_skewed: bool = False
+    weights: tuple[float, ...] = (1.0, 3.0, 3.0)
 
 
 BASE = Case()
 ONE_ANSWER = Case(answers=1)
 FEW_PEOPLE = Case(people=30)
 BINARY = Case(is_binary=True, of_people=0.14, of_pairs=0.05, of_questions=0.05, people=80, questions=60)
+SKEWED = Case(is_skewed=True)
+SKEWED_FEW = Case(is_skewed=True, people=30)
+WEIGHTED = Case(weights=(1.0, 5.0))
 BINARY_MEAN = 0.45
 
 
@@ -46,7 +52,7 @@ def truth(case: Case) -> dict[str, float]:
 
 
 def study(rng: np.random.Generator, case: Case) -> dict[str, Any]:
-    """The arguments of `bandit.variance_components`: a tenth of the answers is lost, and weights are 1 or 3."""
+    """The arguments of `bandit.variance_components`: a tenth of the answers is lost."""
     n = case.people * case.items
     items = n // case.answers
     target = rng.integers(case.questions, size=items)
@@ -60,7 +66,10 @@ def study(rng: np.random.Generator, case: Case) -> dict[str, Any]:
             return rng.uniform(-reach, reach, size)
         return rng.normal(0, deviation, size)
 
-    mean = effects(case.of_people, case.people)[person] + effects(case.of_pairs, items)[item]
+    of_people = effects(case.of_people, case.people)
+    if case.is_skewed:
+        of_people = case.of_people * (rng.exponential(1, case.people) - 1)
+    mean = of_people[person] + effects(case.of_pairs, items)[item]
     for of in (target, evidence):
         mean += effects(case.of_questions, case.questions)[of[item]]
     if case.is_binary:
@@ -68,7 +77,7 @@ def study(rng: np.random.Generator, case: Case) -> dict[str, Any]:
     else:
         values = mean + rng.normal(0, case.rest, n)
     kept = rng.random(n) < 0.9
-    weight = np.where(rng.random(items) < 0.3, 1.0, 3.0)[item]
+    weight = rng.choice(case.weights, items)[item]
     return {
         "values": values[kept],
         "person": person[kept],

@@ -260,6 +260,36 @@ def test_intervals_hold_the_truth_in_uniform_and_adaptive_studies() -> None:
     assert 0.88 <= np.mean(held) < 1
 
 
+def test_influence_is_the_step_from_the_others_to_one_more_of_the_word() -> None:
+    """Two answers, one of them the word, and one alone: by hand, with a smoothing of 1."""
+    answers = WordAnswers(
+        2, np.array([0, 0, 1]), np.array([0, 5, 0]), np.array([True, False, True]), np.array([0, 1, 0])
+    )
+    matched, other, alone = counting.answer_influence(answers, smoothing=1.0, most=10)
+    of_matched, of_other = np.log(1 / 2) * (1 - 0), np.log(2 / 3) * (0 - 1)
+    mean = (of_matched + of_other) / 2
+    assert (matched, other, alone) == pytest.approx((of_matched - mean, of_other - mean, 0))
+
+
+@pytest.mark.parametrize("answers_each", [3, 10])
+def test_what_people_add_to_the_variance_is_what_other_people_would_change(answers_each: int) -> None:
+    """The same positions put to 200 groups of 24 people: the variance of their mean surprisal is that which the answers
+    of one group tell on average."""
+    rng, positions, people = np.random.default_rng(11), 60, 24
+    logit, told, means = rng.normal(-1, 1.5, positions), [], []
+    place = np.repeat(np.arange(positions), answers_each)
+    for _ in range(200):
+        readiness = rng.normal(0, 1.5, people)
+        who = np.concatenate([rng.permutation(people)[:answers_each] for _ in range(positions)])
+        match = rng.random(len(place)) < 1 / (1 + np.exp(-logit[place] - readiness[who]))
+        own = WordAnswers(positions, place, np.where(match, 0, rng.integers(1, 6, len(place))), match, who)
+        human = human_surprisal(own, smoothing=1.0, most=answers_each, rng=rng)
+        influence = counting.answer_influence(own, smoothing=1.0, most=answers_each) / positions
+        told.append((np.bincount(who, weights=influence) ** 2).sum())
+        means.append(human.mean.mean())
+    assert np.mean(told) / np.var(means) == pytest.approx(1, abs=0.25)
+
+
 def test_few_positions_carry_the_order_of_two_models() -> None:
     rng = np.random.default_rng(8)
     human = rng.normal(size=200)

@@ -168,14 +168,22 @@ def halves_of_counts(
 
 
 def answer_influence(answers: WordAnswers, *, smoothing: float, most: int) -> Floats:
-    """How much each answer (A,) moves its position's surprisal, to first order, with mean 0 at each position."""
+    """How much each answer (A,) moves its position's surprisal, with mean 0 at each position; 0 where it is alone.
+
+    It is the step of the surprisal from the other answers without the own word once more to those with it, times how
+    far the answer lies from the share of the others. Against the share of all n, of which it is one, products of a
+    person's answers would be too small by the square of (n - 1) / n; and the slope at all n is too flat where the word
+    is rare.
+    """
     n, k, _distinct = answers.counts()
-    scale = np.maximum(n, 1)
-    share = k / scale
+    scale, place = np.maximum(n, 1), answers.position
     # The smoothing weighs as it does at no more than `most` answers.
-    base = k + smoothing * scale / np.minimum(scale, most)
-    found: Floats = -(answers.match - share[answers.position]) / base[answers.position]
-    return found
+    weight = (smoothing * scale / np.minimum(scale, most))[place]
+    others, others_matched = n[place] - 1, k[place] - answers.match
+    step = np.log(others_matched + weight) - np.log(others_matched + 1 + weight)
+    moved = np.where(others > 0, step * (answers.match - others_matched / np.maximum(others, 1)), 0.0)
+    influence: Floats = moved - (np.bincount(place, weights=moved, minlength=answers.size) / scale)[place]
+    return influence
 
 
 def _or_nan(values: Floats, n: Ints) -> Floats:

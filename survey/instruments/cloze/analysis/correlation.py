@@ -152,8 +152,7 @@ def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: i
     sums = np.stack([_by(sentence, weight * values, groups), _by(sentence, weight, groups)], axis=1)
     drawn = _counts(groups, rng, samples) @ sums
     found = np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.nan), where=drawn[:, 1] > 0)
-    variance = _variance(found) + _of_people(positions, weight / weight.sum())
-    half = _quantile(groups) * math.sqrt(variance)
+    half = _reach(_variance(found), groups, positions, weight / weight.sum())
     count = int(inside.sum())
     return Correlation(mean, (mean - half, mean + half) if groups > 1 else None, count)
 
@@ -191,8 +190,7 @@ class _Sampled:
             return Correlation(None, None, self.count)
         if groups < FEWEST:
             return Correlation(self.value, None, self.count)
-        variance = _variance(self.resampled) + _of_people(self.positions, self.slope)
-        half = _quantile(groups) * math.sqrt(variance)
+        half = _reach(_variance(self.resampled), groups, self.positions, self.slope)
         return Correlation(self.value, (math.tanh(self.z - half), math.tanh(self.z + half)), self.count)
 
 
@@ -204,8 +202,7 @@ def _difference(one: _Sampled, other: _Sampled, groups: int) -> Correlation:
         return Correlation(value, None, one.count)
     # A difference has no z of its own: its slope is that of the correlations themselves.
     slope = one.slope * (1 - one.value**2) - other.slope * (1 - other.value**2)
-    variance = _variance(np.tanh(one.resampled) - np.tanh(other.resampled)) + _of_people(one.positions, slope)
-    half = _quantile(groups) * math.sqrt(variance)
+    half = _reach(_variance(np.tanh(one.resampled) - np.tanh(other.resampled)), groups, one.positions, slope)
     return Correlation(value, (value - half, value + half), one.count)
 
 
@@ -276,19 +273,28 @@ def _variance(values: Floats) -> float:
     return float(defined.var(ddof=1)) if len(defined) > 1 else math.nan
 
 
-def _of_people(positions: Positions, slope: Floats) -> float:
-    """What people add to the variance: products of different answers of one person; never below 0."""
+def _reach(of_sentences: float, groups: int, positions: Positions, slope: Floats) -> float:
+    """Half of a 95 % interval: from the variance that resampled sentences give, of `groups` of them, and what people
+    add to it. Student's t with the degrees of freedom of the sum (Satterthwaite, "An approximate distribution of
+    estimates of variance components", 1946)."""
+    of_people, people = _of_people(positions, slope)
+    variance = of_sentences + of_people
+    if not variance > 0:
+        return variance  # 0, or NaN where it is not known.
+    freedom = variance**2 / (of_sentences**2 / max(1, groups - 1) + of_people**2 / max(1, people - 1))
+    return student_t_quantile(0.975, max(1.0, freedom)) * math.sqrt(variance)
+
+
+def _of_people(positions: Positions, slope: Floats) -> tuple[float, int]:
+    """What people add to the variance: products of different answers of one person; never below 0. And how many people
+    there are."""
     place, influence, person = positions.answer_position, positions.answer_influence, positions.answer_person
     if place is None or influence is None or person is None or not len(place):
-        return 0.0
+        return 0.0, 0
     parts = slope[place] * influence
-    _people, number = np.unique(person, return_inverse=True)
+    people, number = np.unique(person, return_inverse=True)
     sums = np.bincount(number.reshape(-1), weights=parts)
-    return max(0.0, float((sums**2).sum() - (parts**2).sum()))
-
-
-def _quantile(groups: int) -> float:
-    return student_t_quantile(0.975, max(1, groups - 1))
+    return max(0.0, float((sums**2).sum() - (parts**2).sum())), len(people)
 
 
 def _ranks(values: Floats) -> Floats:

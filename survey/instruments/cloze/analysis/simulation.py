@@ -73,8 +73,8 @@ class ClozePlan:
 
     @property
     def people(self) -> int:
-        """How many people all stages need."""
-        return sum(math.ceil(one * self.responses / self.items) for one in self.drawn)
+        """How many people all stages need: nobody is asked twice at a position."""
+        return sum(max(math.ceil(one * self.responses / self.items), self.responses) for one in self.drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +135,8 @@ def study(
             design=design, n=count, scores=scores, n_candidates=size, rng=np.random.default_rng(seed)
         )
         own = np.repeat(drawn.selected, plan.responses)
-        needed = math.ceil(len(own) / plan.items)
-        who = rng.permutation(len(own)) % needed
+        needed = max(math.ceil(len(own) / plan.items), plan.responses)
+        who = _dealt(count, plan.responses, needed, rng)
         words, hits = asked(world, bank, own, who, rng.standard_normal(needed), rng)
         stages.append((own, who + people, words, hits))
         people += needed
@@ -165,6 +165,15 @@ def study(
         len(there),
         len(position),
     )
+
+
+def _dealt(positions: int, responses: int, people: int, rng: np.random.Generator) -> Ints:
+    """(positions x responses,): who answers each position, those with the fewest answers so far, at random."""
+    answers, who = np.zeros(people, dtype=np.int64), np.empty((positions, responses), dtype=np.int64)
+    for row in who:
+        row[:] = np.lexsort((rng.random(people), answers))[:responses]
+        answers[row] += 1
+    return who.reshape(-1)
 
 
 def _scores(bank: Texts, plan: ClozePlan, stages: list[tuple[Ints, Ints, Ints, NDArray[np.bool_]]]) -> Floats:

@@ -1,7 +1,8 @@
 """The same estimator on language models whose loss is known: what it would say of people with such a loss.
 
-Each model answers the comparisons that people answered, once with its own odds and once rounded to the chances that
-people choose from. Its true L - L_G at these contexts is known. Needs numpy alone.
+Each model answers the comparisons that people answered: with its own odds, rounded to the chances that people choose
+from, and with these roundings allowed for as people's are. Its true L - L_G at these contexts is known. Needs numpy
+alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from .estimating import ComparisonAnswers, Comparisons, Loss, estimate, log_odds_of_percent, terms
 from .rewards import RATIOS, nearest
+from .rounding import unrounded
 
 Floats = NDArray[np.float64]
 
@@ -32,21 +34,18 @@ class CheckModel:
 class KnownLoss:
     """What the estimator says of a model, and what is true. All in nats; None where it has no value.
 
-    true: the model's loss less the generator's, over the contexts that the estimate uses. true_error: its standard
-    error over contexts. true_loss: the loss itself.
+    exact, rounded: from the model's odds, and from the chances nearest to them. unrounded: from these, with what is
+    to be expected behind them. true: the model's loss less the generator's, over the contexts that the estimate
+    uses. true_error: its standard error over contexts. true_loss: the loss itself.
     """
 
     name: str
     exact: Loss | None
     rounded: Loss | None
+    unrounded: Loss | None
     true: float
     true_error: float
     true_loss: float
-
-    @property
-    def missed(self) -> float | None:
-        """How far the estimate from rounded answers is above the truth; below 0 where it is too low."""
-        return None if self.rounded is None else self.rounded.difference - self.true
 
 
 def log_odds_of_model(comparisons: Comparisons, model: CheckModel) -> Floats:
@@ -62,11 +61,13 @@ def check(
     ratios: Sequence[int] = RATIOS,
     ddof: int = 1,
     one_each: bool = True,
+    without_rounding: bool = True,
 ) -> KnownLoss:
     """One model on the comparisons that were answered.
 
     Args:
         one_each: the model answers a comparison once, however many people did: it would say the same again.
+        without_rounding: whether to work out `unrounded`, which takes longest.
     """
     c = comparisons
     asked = np.unique(answers.item) if one_each else answers.item
@@ -91,6 +92,7 @@ def check(
         name=model.name,
         exact=estimate(c, exact, ddof=ddof),
         rounded=estimate(c, rounded, ddof=ddof),
+        unrounded=estimate(c, unrounded(c, rounded, ratios), ddof=ddof) if len(asked) and without_rounding else None,
         true=true,
         true_error=error,
         true_loss=loss,

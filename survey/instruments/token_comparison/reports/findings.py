@@ -19,19 +19,25 @@ from survey.instruments.token_comparison.analysis.estimating import (
     Loss,
     by_draws,
     estimate,
+    has_enough_draws,
+    rise,
     terms,
     values_of,
 )
 from survey.instruments.token_comparison.analysis.rewards import RATIOS
+from survey.instruments.token_comparison.analysis.rounding import are_rounded, unrounded
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.line_chart import Axes, Line, line_chart
 
 PEOPLE, GENERATOR = "people", "generator"
-EXACT, ROUNDED = "exact", "rounded"
+STATED, EXACT, ROUNDED, UNROUNDED = "stated", "exact", "rounded", "unrounded"
 LOSSES = (
     Column("who", "text", "people, or a language model whose loss is known."),
     Column(
-        "answers", "text", "stated: by people; exact or rounded: the model's odds as they are, or as people choose."
+        "answers",
+        "text",
+        "stated: by people; exact or rounded: the model's odds as they are, or as people choose; unrounded: the odds "
+        "to be expected behind rounded chances.",
     ),
     Column("contexts", "number", "Contexts that the figure is over.", whole=True),
     Column("comparisons", "number", "Different comparisons that were answered.", whole=True),
@@ -40,11 +46,15 @@ LOSSES = (
     Column("error_draws", "number", "Error 2: that of the draws and answers within contexts."),
     Column("low", "number", "The difference less 2 times error 1."),
     Column("high", "number", "The difference and 2 times error 1."),
-    Column("resampled_low", "number", "Lower end of the 95 % interval by resampling texts and people."),
+    Column(
+        "resampled_low",
+        "number",
+        "Lower end of the 95 % interval by resampling texts and people; empty for rounded chances.",
+    ),
     Column("resampled_high", "number", "Its upper end."),
     Column("generator_loss", "number", "L_G: the generator's loss on the same contexts, nats a token."),
     Column("loss", "number", "L, nats a token."),
-    Column("perplexity", "number", "exp(L); empty where no model is checked beside it."),
+    Column("perplexity", "number", "exp(L); empty where no model is checked beside it, or draws are too few."),
     Column("perplexity_low", "number", "exp of L less 2 times its standard error."),
     Column("perplexity_high", "number", "exp of L and 2 times its standard error."),
     Column("true_difference", "number", "What L - L_G of this model truly is on these contexts; empty for people."),
@@ -82,11 +92,15 @@ CONTEXTS = (
 ONE_DISTRIBUTION = (
     "all people are taken as one distribution: the figure is the loss of their mean odds, not the mean of their losses"
 )
+STATED_ONLY = (
+    "people choose from a few chances, and the estimator weighs the smallest and largest most: as stated, their "
+    "loss is too high, by .13 nats where the generator is near them. The row unrounded has the odds that are to be "
+    "expected behind the stated chances, the interval and the perplexity; the row stated is the original game's. "
+    "The same is done for the models, so that the checks tell what is left"
+)
 TOO_LOW = (
-    "the terms of the estimator are heavy-tailed, so that it is too low where the generator is unlike the people, and "
-    "rounded chances move it up; in simulations its 95 % intervals covered the truth in 94 % of studies with a "
-    "generator near the people, in 88 % with one far from them, and in 89 % with rounded chances: read each figure "
-    "beside the checks, which are models of known loss on the same comparisons"
+    "the terms of the estimator are heavy-tailed, so that it is too low where the generator is unlike the people or "
+    "draws are few: read each figure beside the checks, which are models of known loss on the same comparisons"
 )
 NO_CHECK = (
     "no language model is checked beside people, so that no perplexity is shown: name one or more whose log-"
@@ -113,18 +127,44 @@ class StudyComparisons:
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What came of it."""
+    """What came of it.
 
+    stated: from people's answers as they are. people: the figure, which is the same where chances are not rounded.
+    rise: how far it is, in nats, above what half of the draws give.
+    """
+
+    stated: Loss
     people: Loss
+    is_rounded: bool
+    rise: float
     checks: Sequence[KnownLoss]
     generator: KnownLoss
     persons: Sequence[tuple[str, int, Loss, Sequence[KnownLoss]]]
     curves: Sequence[tuple[str, Sequence[tuple[int, float]], float | None]]
 
+    @property
+    def why_no_perplexity(self) -> str:
+        """ "" where people's perplexity can be read."""
+        if not self.checks:
+            return NO_CHECK
+        if self.people.interval is None:
+            return "too few texts for an interval, so that no perplexity is shown: add texts"
+        if has_enough_draws(self.rise, self.people.interval):
+            return ""
+        return (
+            f"too few draws: with half of them the figure is {abs(self.rise):.3f} nats "
+            f"{'lower' if self.rise > 0 else 'higher'}, and with more it would still move. Its interval says too much, "
+            "and no perplexity is shown: raise draws, or take a generator nearer to people"
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Plain values; what has no number is null."""
+        whole = not self.why_no_perplexity
         return {
-            "people": _loss_json(self.people, whole=bool(self.checks)),
+            "people": _loss_json(self.stated, whole=bool(self.checks), holds=not self.is_rounded and whole),
+            UNROUNDED: _loss_json(self.people, whole=whole, holds=whole) if self.is_rounded else None,
+            "rise_from_half_the_draws": finite(self.rise),
+            "why_no_perplexity": self.why_no_perplexity,
             "checks": [
                 {
                     "model": one.name,
@@ -134,6 +174,7 @@ class Figures:
                     "true_perplexity": finite(math.exp(one.true_loss)),
                     EXACT: _loss_json(one.exact),
                     ROUNDED: _loss_json(one.rounded),
+                    UNROUNDED: _loss_json(one.unrounded),
                 }
                 for one in (*self.checks, self.generator)
             ],
@@ -152,7 +193,8 @@ class Figures:
         }
 
 
-def _loss_json(loss: Loss | None, *, whole: bool = True) -> dict[str, Any]:
+def _loss_json(loss: Loss | None, *, whole: bool = True, holds: bool = True) -> dict[str, Any]:
+    """whole: with the perplexity. holds: with the intervals that are to cover the truth."""
     if loss is None:
         return {"contexts": 0, "difference": None}
     low, high = loss.within()
@@ -164,13 +206,13 @@ def _loss_json(loss: Loss | None, *, whole: bool = True) -> dict[str, Any]:
         "error_texts": finite(loss.error_texts),
         "error_draws": finite(loss.error_draws),
         "two_errors": [finite(low), finite(high)],
-        "resampled": None if loss.interval is None else list(loss.interval),
+        "resampled": None if loss.interval is None or not holds else list(loss.interval),
         "generator_loss": finite(loss.generator_loss),
         "loss": finite(loss.loss) if whole else None,
         "perplexity": finite(loss.perplexity) if whole else None,
         "perplexity_two_errors": [finite(end) for end in ends],
         "perplexity_resampled": None
-        if loss.interval_of_loss is None or not whole
+        if loss.interval_of_loss is None or not whole or not holds
         else [math.exp(end) for end in loss.interval_of_loss],
     }
 
@@ -178,25 +220,33 @@ def _loss_json(loss: Loss | None, *, whole: bool = True) -> dict[str, Any]:
 def work_out(material: StudyComparisons, *, rng: np.random.Generator) -> Figures | None:
     """All figures; None where no context has an answer."""
     c, answers, ddof = material.comparisons, material.answers, material.ddof
-    people = estimate(c, answers, ddof=ddof, rng=rng)
-    if people is None or not len(answers):
+    stated = people = estimate(c, answers, ddof=ddof, rng=rng)
+    if stated is None or people is None or not len(answers):
         return None
+    is_rounded = are_rounded(answers, material.ratios)
+    if is_rounded:
+        answers = unrounded(c, answers, material.ratios)
+        people = estimate(c, answers, ddof=ddof, rng=rng) or stated
     checks = [check(c, answers, model, ratios=material.ratios, ddof=ddof) for model in material.models]
     own = CheckModel(GENERATOR, c.log_g_true, c.log_g_other)
     generator = check(c, answers, own, ratios=material.ratios, ddof=ddof)
     curves: list[tuple[str, Sequence[tuple[int, float]], float | None]] = []
-    stated = values_of(c, answers)
-    curves.append((PEOPLE, list(by_draws(c, stated, rng=rng)), None))
+    values = values_of(c, answers)
+    of_people = list(by_draws(c, values, rng=rng))
+    curves.append((PEOPLE, of_people, None))
     for model, one in zip(material.models, checks, strict=True):
-        own_values = np.where(np.isfinite(stated), np.exp(c.log_ratio + log_odds_of_model(c, model)), np.nan)
+        own_values = np.where(np.isfinite(values), np.exp(c.log_ratio + log_odds_of_model(c, model)), np.nan)
         curves.append((model.name, list(by_draws(c, own_values, rng=rng)), one.true))
     persons = []
     for name, (of_person, given, models) in (material.persons or {}).items():
         loss = estimate(of_person, given, ddof=ddof)
         if loss is not None and len(given) >= FEWEST_OF_PERSON:
-            own_checks = [check(of_person, given, model, ratios=material.ratios, ddof=ddof) for model in models]
+            own_checks = [
+                check(of_person, given, model, ratios=material.ratios, ddof=ddof, without_rounding=False)
+                for model in models
+            ]
             persons.append((name, len(given), loss, own_checks))
-    return Figures(people, checks, generator, persons, curves)
+    return Figures(stated, people, is_rounded, rise(of_people), checks, generator, persons, curves)
 
 
 def findings(
@@ -213,7 +263,8 @@ def findings(
     if figures.persons:
         tables.append(_persons_table(figures))
     tables += [_draws_table(figures), _contexts_table(material)]
-    more = [] if figures.checks else [NO_CHECK]
+    more = [STATED_ONLY] if figures.is_rounded else []
+    more += [figures.why_no_perplexity] if figures.why_no_perplexity else []
     return Findings(
         title=title,
         lines=[*lines, *_lines(figures)],
@@ -233,28 +284,43 @@ def json_file(found: Findings) -> ReportFile:
 def _lines(figures: Figures) -> Iterator[str]:
     people = figures.people
     low, high = people.within()
+    if figures.is_rounded:
+        stated = figures.stated
+        yield (
+            f"L - L_G of people by the chances as they stated them, as in the original game: {stated.difference:.3f} "
+            f"(error 1 {stated.error_texts:.3f}, error 2 {stated.error_draws:.3f}); rounding moves that up"
+        )
     yield (
         f"L - L_G of people: {people.difference:.3f} nats a token over {people.contexts} contexts "
         f"({low:.2f} to {high:.2f}, 2 times error 1); error 1 {people.error_texts:.3f}, "
         f"error 2 {people.error_draws:.3f}; the generator's own loss L_G is {people.generator_loss:.3f}"
     )
-    if figures.checks:
-        ends = people.perplexity_within()
-        yield f"Perplexity of people: {people.perplexity:,.0f} ({ends[0]:,.0f} to {ends[1]:,.0f}), beside the checks:"
+    if not figures.why_no_perplexity and people.interval_of_loss is not None:
+        ends = [math.exp(end) for end in people.interval_of_loss]
+        yield (
+            f"Perplexity of people: {people.perplexity:,.0f} (95 %: {ends[0]:,.0f} to {ends[1]:,.0f}), "
+            "beside the checks:"
+        )
     for one in figures.checks:
-        if one.rounded is not None and one.exact is not None:
+        if one.rounded is not None and one.exact is not None and one.unrounded is not None:
             yield (
-                f"- check {one.name}: the same estimator says {one.rounded.difference:.3f} from rounded answers "
-                f"({one.exact.difference:.3f} from exact ones), and {one.true:.3f} is true"
+                f"- check {one.name}: the same estimator says {one.unrounded.difference:.3f} "
+                f"({one.rounded.difference:.3f} from rounded chances as they are, {one.exact.difference:.3f} from "
+                f"exact ones), and {one.true:.3f} is true"
             )
 
 
 def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
     whole = bool(figures.checks)
     comparisons = len(np.unique(material.answers.item))
-    rows: list[list[Any]] = [_loss_row(PEOPLE, "stated", figures.people, comparisons, whole=whole)]
+    holds = not figures.why_no_perplexity
+    rows: list[list[Any]] = []
+    if figures.is_rounded:
+        rows.append(_loss_row(PEOPLE, UNROUNDED, figures.people, comparisons, whole=holds, holds=holds))
+    stated_holds = holds and not figures.is_rounded
+    rows.append(_loss_row(PEOPLE, STATED, figures.stated, comparisons, whole=whole, holds=stated_holds))
     for one in (*figures.checks, figures.generator):
-        for answers, loss in ((ROUNDED, one.rounded), (EXACT, one.exact)):
+        for answers, loss in ((UNROUNDED, one.unrounded), (ROUNDED, one.rounded), (EXACT, one.exact)):
             if loss is not None:
                 rows.append(_loss_row(one.name, answers, loss, comparisons, true=one))
     shown = [
@@ -276,7 +342,10 @@ def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
         "who", "answers", "contexts", "L - L_G", "error 1", "error 2", "95 %, texts and people", "L", "perplexity",
         "true L - L_G",
     ]  # fmt: skip
-    note = "Rounded: the model answers with the chance that is nearest among those that people choose from."
+    note = (
+        "Rounded: the model answers with the chance that is nearest among those that people choose from. Unrounded: "
+        "with the odds that are to be expected behind it."
+    )
     return Table(
         "losses",
         "Loss of people, and of models of known loss",
@@ -288,9 +357,16 @@ def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
 
 
 def _loss_row(
-    who: str, answers: str, loss: Loss, comparisons: int, *, whole: bool = True, true: KnownLoss | None = None
+    who: str,
+    answers: str,
+    loss: Loss,
+    comparisons: int,
+    *,
+    whole: bool = True,
+    holds: bool = True,
+    true: KnownLoss | None = None,
 ) -> list[Any]:
-    resampled = loss.interval or (None, None)
+    resampled = (loss.interval if holds else None) or (None, None)
     ends = loss.perplexity_within() if whole else (None, None)
     return [
         who,
@@ -414,12 +490,12 @@ def _pictures(figures: Figures) -> Iterator[Picture]:
     people = figures.people
     rows = [ForestRow(PEOPLE, [Whisker(people.difference, *people.within())])]
     for one in (*figures.checks, figures.generator):
-        if one.rounded is not None and one.exact is not None:
-            nothing = Whisker(None)
+        answered = one.unrounded if figures.is_rounded else one.exact
+        if answered is not None:
             rows.append(
                 ForestRow(
                     one.name,
-                    [nothing, Whisker(one.rounded.difference, *one.rounded.within()), Whisker(one.true)],
+                    [Whisker(None), Whisker(answered.difference, *answered.within()), Whisker(one.true)],
                 )
             )
     yield _picture(
@@ -430,7 +506,7 @@ def _pictures(figures: Figures) -> Iterator[Picture]:
             name="differences",
             title="Loss less the generator’s (nats a token)",
             axis="L - L_G",
-            series=["people", "model, rounded answers", "model, what is true"],
+            series=["people", "model, estimated alike", "model, what is true"],
             rows=rows,
             mark_at=0.0,
         ),
