@@ -6,9 +6,9 @@ People hold known distributions (`survey.instruments.token_comparison.analysis.s
 L - L_G, and of L, over very many contexts. Where the generator is unlike the people, or draws are few, the estimator's
 terms are heavy-tailed: its mean over studies lies below the truth, and no interval around it can cover the truth as
 often as it should. A report then prints no interval and no perplexity (`has_enough_draws`). The last column is the
-share of studies in which it prints them; the cover is that of these studies. A row fails where it lies outside 93 to 97 % and
-more than a tenth print it. The figure "as stated" takes rounded chances as they are, and is not asked.
-Seeds follow from the figure's name.
+share of studies in which it prints them; the cover is that of these studies. A row fails where it lies outside 93 to
+97 % and more than a tenth print it. The figure "as stated" takes rounded chances as they are, and is not asked. Seeds
+follow from the figure's name.
 """
 
 from __future__ import annotations
