@@ -39,6 +39,7 @@ _TRY_AGAIN = frozenset({408, 409, 429})
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _LONGEST_RETRY_AFTER = 60.0
 _CONNECT_TIMEOUT = 10.0
+_HAIR = 0.01  # Rounding puts some log-probabilities so far above 0 at most.
 _TICK = 0.25  # seconds between two calls of progress while nothing arrives
 _EXCERPT = 200
 _HINTS = {
@@ -567,8 +568,9 @@ def _read_logprobs(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...] |
     listed = []
     for place in places:
         tokens = {entry["token"]: entry.get("logprob") for entry in [place, *(place.get("top_logprobs") or [])]}
-        numbers = {token: value for token, value in tokens.items() if isinstance(value, (int, float)) and value < 0.01}
-        # Rounding puts some a hair above 0.
+        numbers = {
+            token: value for token, value in tokens.items() if isinstance(value, (int, float)) and value <= _HAIR
+        }
         listed.append(tuple((token, min(float(value), 0.0)) for token, value in numbers.items()))
     return tuple(listed)
 
@@ -590,6 +592,8 @@ def _prompt_request(model: str, text: str) -> _Request[PromptTokens]:
             raise ValueError("it lists no log-probabilities of the prompt")
         if not all(isinstance(one, str) for one in strings):
             raise ValueError("a token is no text")
+        if any(one is not None and float(one) > _HAIR for one in values):
+            raise ValueError("a log-probability is above 0, which no logarithm of a probability is")
         return PromptTokens(tuple(strings), tuple(None if one is None else min(float(one), 0.0) for one in values))
 
     return _Request("/completions", body, read)

@@ -102,6 +102,7 @@ class CausalReader:
         self.source = hashlib.sha256(facts.encode()).hexdigest()
         self._budget = tokens_at_once(token_budget, self.device, on_cpu=_ON_CPU, on_gpu=_ON_GPU)
         self._head = _Head.of(self._model, self.device)
+        self._unknown = tokenizer.unk_token_id
         self._ends = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
         self._beginnings: torch.Tensor | None = None
 
@@ -119,6 +120,11 @@ class CausalReader:
     def vocabulary_size(self) -> int:
         """How many tokens the model gives a probability to."""
         return int(self._model.config.get_text_config().vocab_size)
+
+    def unknown_tokens(self, texts: Sequence[Text]) -> list[NDArray[np.bool_]]:
+        """As in `TextReader`: the tokenizer's own token for what it has no other for."""
+        skipped = 0 if self._begin is None else 1
+        return [cut.ids[skipped:] == self._unknown for cut in self._cut([one.text for one in texts])]
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None

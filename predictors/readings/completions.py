@@ -38,6 +38,9 @@ class CompletionReader:
     cutter = ""  # It names no ids.
     vocabulary_size = None
 
+    def unknown_tokens(self, texts: Sequence[Text]) -> None:
+        """A server does not say which tokens its model has no name for."""
+
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
