@@ -1,6 +1,8 @@
 """Readers: windows, tokens that cover the text, batches that change nothing, servers that list log-probabilities."""
 
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -251,6 +253,45 @@ def test_what_is_no_causal_model_is_refused(tmp_path, llama):
     (tmp_path / "two" / "b.gguf").unlink()
     with pytest.raises(CheckpointError, match=r"needs the package gguf|cannot be used as"):
         CausalReader(str(tmp_path / "two"))
+
+
+def saved(folder, model, llama):
+    model.save_pretrained(folder)
+    shutil.copy(Path(llama) / "tokenizer.json", folder)
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    return str(folder)
+
+
+def test_what_looks_ahead_is_refused_by_name_and_by_what_it_does(tmp_path, llama, monkeypatch):
+    import torch
+    from transformers import LlamaForCausalLM, XLNetConfig, XLNetLMHeadModel
+
+    from predictors.readings.causal import CausalReader
+
+    torch.manual_seed(0)
+    words = byte_tokenizer().get_vocab_size()
+    xlnet = saved(
+        tmp_path / "xlnet",
+        XLNetLMHeadModel(XLNetConfig(vocab_size=words, d_model=16, n_layer=2, n_head=2, d_inner=32)),
+        llama,
+    )
+    with pytest.raises(CheckpointError, match="is an XLNet, which learnt to predict words in any order"):
+        CausalReader(xlnet)
+    monkeypatch.setattr("predictors.networks.causal_network._IN_ANY_ORDER", {})
+    with pytest.raises(CheckpointError, match="looks ahead"):
+        CausalReader(xlnet)
+    # A model that is called causal, and whose attention is not.
+    plain = LlamaForCausalLM.forward
+
+    def with_both_sides(self, input_ids=None, **options):
+        found = plain(self, input_ids=input_ids, **options)
+        found.logits = found.logits + plain(self, input_ids=input_ids.flip(1), **options).logits.flip(1)
+        return found
+
+    assert CausalReader(str(llama)).longest == 128
+    monkeypatch.setattr(LlamaForCausalLM, "forward", with_both_sides)
+    with pytest.raises(CheckpointError, match="looks ahead"):
+        CausalReader(str(llama))
 
 
 # A server

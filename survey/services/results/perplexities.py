@@ -306,9 +306,9 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
             )
         if one.unpaid:
             notes.append(
-                f"{one.name}: read {one.unknown:,} of {one.total.tokens:,} tokens as unknown, and paid nothing for which they "
-                f"were: its figures are lower bounds, and it {UNRANKED}. Take a model of characters or of tokens to "
-                "compare"
+                f"{one.name}: read {one.unknown:,} of {one.total.tokens:,} tokens as unknown, and paid nothing for "
+                f"which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of characters or of "
+                "tokens to compare"
             )
         if any(reading.reads_end for reading in found):
             whole = added([reading.score(text.text, with_end=True) for reading, text in zip(found, texts, strict=True)])
