@@ -519,7 +519,8 @@ def _expected(listed: Any, place: int) -> list[Any]:
     ]
 
 
-WIDTH, ROW, LEFT, RIGHT, TOP = 640, 34, 210, 70, 44
+WIDTH, ROW, RIGHT, TOP = 640, 34, 84, 44
+LEFT, WIDEST, LETTER = 210, 380, 7.4  # of names: the room they have at least and at most; the width of a letter, about
 
 
 def _draw(figures: Sequence[ModelFigures], intervals: ModelIntervals, path: Path) -> None:
@@ -532,36 +533,38 @@ def picture(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> str:
     ends += [end for one in figures for end in intervals.bits_per_character[one.name] or ()]
     most = max([end for end in ends if end is not None and math.isfinite(end)], default=1.0) * 1.05 or 1.0
     height = TOP + ROW * len(figures) + 30
+    left = min(max(LEFT, LETTER * max(len(one.name) for one in figures) + 20), WIDEST)
+    longest = round((left - 20) / LETTER)
+
+    def across(value: float) -> float:
+        return left + (WIDTH - left - RIGHT) * value / most
+
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'aria-labelledby="perplexity-title" font-family="sans-serif" font-size="13" fill="currentColor">',
         '<title id="perplexity-title">Bits a character of each model; lower is better</title>',
-        f'<text x="{LEFT}" y="22" font-size="15">Bits a character (lower is better)</text>',
-        f'<path d="M{LEFT},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.4"/>',
+        f'<text x="{left:g}" y="22" font-size="15">Bits a character (lower is better)</text>',
+        f'<path d="M{left:g},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.4"/>',
     ]
     for step in np.linspace(0, most, 5).tolist():
-        x = _across(step, most)
+        x = across(step)
         parts.append(f'<path d="M{x:.1f},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.15"/>')
         parts.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{step:.2f}</text>')
     for place, one in enumerate(figures):
         y = TOP + ROW * place + ROW / 2
         bits, interval = one.total.bits_per_character, intervals.bits_per_character[one.name]
-        name = one.name if len(one.name) <= 28 else f"{one.name[:27]}…"
-        parts.append(f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        name = one.name if len(one.name) <= longest else f"{one.name[: longest - 1]}…"
+        parts.append(f'<text x="{left - 10:g}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
         if bits is None or not math.isfinite(bits):
-            parts.append(f'<text x="{LEFT + 8}" y="{y + 4:.1f}">{in_words(bits)}</text>')
+            parts.append(f'<text x="{left + 8:g}" y="{y + 4:.1f}">{in_words(bits)}</text>')
             continue
         if interval is not None:
-            low, high = (_across(min(end, most), most) for end in interval)
+            low, high = (across(min(end, most)) for end in interval)
             ends_of = f"M{low:.1f},{y - 6:.1f}v12M{high:.1f},{y - 6:.1f}v12"
             parts.append(f'<path d="M{low:.1f},{y:.1f}H{high:.1f}{ends_of}" stroke="#0072b2" stroke-width="2"/>')
-        x = _across(bits, most)
+        x = across(bits)
         fill = "none" if one.unpaid else "#0072b2"
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="#0072b2"/>')
         parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{y + 4:.1f}">{_bound(bits, one, 3)}</text>')
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _across(bits: float, most: float) -> float:
-    return LEFT + (WIDTH - LEFT - RIGHT) * bits / most

@@ -26,6 +26,7 @@ from survey.exceptions import HunchError
 from survey.services.results.line_chart import Axes, Line, line_chart
 
 from .alignment import ModelScore, threshold_of
+from .histograms import Bar, histograms
 
 METRICS = {"nll": "NLL", "auc": "AUC"}
 PARTS = {"overall": "", "previous_correct": " correct", "previous_incorrect": " incorrect"}
@@ -441,17 +442,21 @@ def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]
         ]
         for row in plain
     ]
-    lines = [
-        Line(what, [((row[1] + row[2]) / 2, row[4]) for row in of_one], _band([row[5:7] for row in of_one]))
+    panels = {
+        what: [
+            Bar(row[1], row[2], row[4], None if row[5] is None or row[6] is None else (row[5], row[6]))
+            for row in of_one
+        ]
         for what, of_one in rows.items()
-    ]
-    lowest = min(row[1] for row in plain)
-    marks = [mark for mark in (-100, -50, 0, 50, 100) if mark >= lowest]
-    axes = Axes(x="percentage points", y="share of answers", ticks=[(m, str(m)) for m in marks], from_zero=True)
+    }
     layouts = [Layout(["what", "points", "answers", "share"], shown)]
     number = "Figure 3, left" if name == "figure3_left" else "Figure 5"
+    svg = histograms(name=name, title=title, x="percentage points", panels=panels)
     return Piece(
-        "", "", Table(name, f"{number}: {title}", DISTRIBUTION, plain, note, layouts), drawn(name, title, axes, lines)
+        "",
+        "",
+        Table(name, f"{number}: {title}", DISTRIBUTION, plain, note, layouts),
+        Picture(name, title, f"{title}: a histogram of each, with 95 % intervals.", partial(_write, svg)),
     )
 
 
