@@ -352,6 +352,25 @@ def test_a_server_that_lists_no_prompt_is_refused_with_a_sentence(endpoint, logp
         read(reader_of(endpoint), [Text("a", "one two")])
 
 
+def test_a_server_that_lists_its_likeliest_tokens_says_them(endpoint):
+    def with_likeliest(seen):
+        said = listing(seen)
+        logprobs = said.body["choices"][0]["logprobs"]
+        logprobs["top_logprobs"] = [None, *({" a": -2.0, token: -0.5} for token in logprobs["tokens"][1:])]
+        return said
+
+    endpoint.answer = with_likeliest
+    texts = [Text("a", "one two")]
+    ((_number, found),) = reader_of(endpoint).each(texts, detail=Detail(top=1))
+    assert found.distributions.top == [(), ((" two", -0.5),)] and np.isnan(found.distributions.entropy).all()
+    assert endpoint.seen[0].body["logprobs"] == 1
+    with pytest.raises(PredictorError, match="leave --samples out"):
+        list(reader_of(endpoint).each(texts, detail=Detail(top=1, samples=2)))
+    endpoint.answer = listing
+    with pytest.raises(EndpointError, match="lists no likeliest tokens"):
+        list(reader_of(endpoint).each(texts, detail=Detail(top=1)))
+
+
 def test_a_server_that_stops_in_the_middle_leaves_whole_readings_and_names_the_text(endpoint):
     endpoint.script = [listing, refusal(500, "out of memory")]
     came = []

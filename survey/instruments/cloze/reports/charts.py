@@ -1,7 +1,7 @@
 """Scatter plots as SVG, simple enough to need no library. Standard library."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -16,6 +16,11 @@ MARKS = (
     "M0,-5L5,0L0,5L-5,0z",
 )
 LETTER, LINE = 6.6, 13.0  # of a name at a size of 11: about the width of a letter, and its height
+# Where a name may stand, the nearest place first: so far beside its point (below 0: to its left) and above or below it.
+WAYS = sorted(
+    ((aside, lift * LINE) for aside in (0, -1, 40, -41, 90, -91, 150, -151, 240, -241) for lift in range(-24, 25)),
+    key=lambda way: (abs(way[0]) / 2 + abs(way[1]), way[0] < 0, way[1]),
+)
 SMALL = "M-1.6,0a1.6,1.6 0 1,0 3.2,0a1.6,1.6 0 1,0 -3.2,0z"
 MOST_POINTS = 4000
 
@@ -97,36 +102,26 @@ def _placed(named: Sequence[tuple[float, float, str]]) -> list[str]:
     for x, y, name in sorted(named, key=lambda one: (one[1], one[0], one[2])):
         width = LETTER * len(name)
         best = None
-        for distance in range(13):
-            for right, lift in _ways(distance):
-                begin = x + 8 if right else x - 8 - width
-                middle = y + lift
-                box = (begin, middle - LINE / 2, begin + width, middle + LINE / 2)
-                inside = box[0] >= LEFT and box[2] <= WIDTH and box[1] >= TOP - 8 and box[3] <= HEIGHT - BOTTOM
-                if inside and not any(_overlap(box, other) for other in taken):
-                    best = box
-                    break
-            if best is not None:
+        for aside, lift in WAYS:
+            begin = x + 8 + aside if aside >= 0 else x - 8 - width + aside + 1
+            middle = y + lift
+            box = (begin, middle - LINE / 2, begin + width, middle + LINE / 2)
+            inside = box[0] >= LEFT and box[2] <= WIDTH and box[1] >= TOP - 8 and box[3] <= HEIGHT - BOTTOM
+            if inside and not any(_overlap(box, other) for other in taken):
+                best = box
                 break
         if best is None:  # No room is left: better on another name than nowhere.
             begin = x + 8 if x + 8 + width <= WIDTH else max(0.0, x - 8 - width)
             best = (begin, y - LINE / 2, begin + width, y + LINE / 2)
         taken.append(best)
         middle = (best[1] + best[3]) / 2
-        if abs(middle - y) > LINE:
+        if abs(middle - y) > LINE or best[0] - x > 10 or x - best[2] > 10:
             edge = best[0] - 1 if best[0] > x else best[2] + 1
             parts.append(
                 f'<path d="M{x:.1f},{y:.1f}L{edge:.1f},{middle:.1f}" stroke="currentColor" stroke-opacity="0.4"/>'
             )
         parts.append(f'<text x="{best[0]:.1f}" y="{middle + 4:.1f}" font-size="11">{escape(name)}</text>')
     return parts
-
-
-def _ways(distance: int) -> Iterator[tuple[bool, float]]:
-    """To the right and to the left, so many lines above or below."""
-    for lift in {distance * LINE: None, -distance * LINE: None}:
-        yield True, lift
-        yield False, lift
 
 
 def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
