@@ -160,7 +160,8 @@ class _FileReader:
     def unknown_tokens(self, texts: Sequence[Text]) -> list[np.ndarray] | None:
         """What the file's column `unknown` says; None where it has none."""
         marks = [self._found[self._number[one.id]].unknown for one in texts]
-        return None if any(one is None for one in marks) else marks
+        known = [one for one in marks if one is not None]
+        return known if len(known) == len(marks) else None
 
 
 def _stored(name: str, source: str, hashes: Sequence[str]) -> dict[str, TextReading]:
