@@ -26,6 +26,7 @@ RIVALS = 5  # how many of those behind are tried for the first place
 MOST_STEPS = 100
 CONVERGED = 1e-10
 TINY = 1e-12
+EQUAL = 1e-9  # Scores nearer than this are equal: a fit says no more.
 LARGEST = 40.0  # a difference of log-odds above which two names are not distinguished
 
 
@@ -467,7 +468,9 @@ def in_words(found: Fragility, names: Sequence[str], *, unit: str = "judgements"
     one = found.first
     if one is None:
         return
-    if one.count is None:
+    if abs(one.margin) < EQUAL:
+        yield f"Nobody is first: {names[one.ahead]} and {names[one.behind]} are equal."
+    elif one.count is None:
         yield f"No set of {unit} was found whose loss takes the first place from {names[one.ahead]}."
     else:
         yield (

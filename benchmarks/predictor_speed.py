@@ -112,7 +112,7 @@ def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], ba
 
     folder = locate("bundled:minilm-l6")
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
+    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2, use_safetensors=True)
 
     def rows(pairs: list[Pair], values: np.ndarray) -> list[dict]:
         firsts = [("right: " if pair.outcome else "wrong: ") + pair.evidence_text for pair in pairs]

@@ -39,6 +39,7 @@ _TRY_AGAIN = frozenset({408, 409, 429})
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _LONGEST_RETRY_AFTER = 60.0
 _CONNECT_TIMEOUT = 10.0
+_HAIR = 0.01  # Rounding puts some log-probabilities so far above 0 at most.
 _TICK = 0.25  # seconds between two calls of progress while nothing arrives
 _EXCERPT = 200
 _HINTS = {
@@ -127,10 +128,12 @@ class ChatReply:
 @dataclass(frozen=True)
 class PromptTokens:
     """The tokens of a prompt as a server lists them: what each looks like, and its natural log-probability given all
-    before it, None where it has none. They may go on after the prompt with a token that was made."""
+    before it, None where it has none. They may go on after the prompt with a token that was made. likeliest: at each
+    token the likeliest ones there; () where the server lists none."""
 
     strings: tuple[str, ...]
     log_probabilities: tuple[float | None, ...]
+    likeliest: tuple[tuple[tuple[str, float], ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -238,17 +241,20 @@ class Endpoint:
         return self._each(requests, len(calls), progress, "answers received")
 
     def prompt_tokens(
-        self, *, model: str, texts: Sequence[str], progress: Progress | None = None
+        self, *, model: str, texts: Sequence[str], top: int = 1, progress: Progress | None = None
     ) -> Generator[tuple[int, PromptTokens | EndpointError], None, None]:
         """The number of each text with its tokens and their log-probabilities, or its error, as they come.
 
         It asks for a completion of one token that repeats the prompt (`echo`) with log-probabilities. A server that
         does not list those of the prompt gives an error that is permanent.
 
+        Args:
+            top: how many of the likeliest tokens the server is asked to list at each place, 1 or more.
+
         Raises:
             Stopped: `progress` returned False.
         """
-        requests = (_prompt_request(model, text) for text in texts)
+        requests = (_prompt_request(model, text, top) for text in texts)
         return self._each(requests, len(texts), progress, "texts read")
 
     def embeddings(
@@ -567,8 +573,9 @@ def _read_logprobs(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...] |
     listed = []
     for place in places:
         tokens = {entry["token"]: entry.get("logprob") for entry in [place, *(place.get("top_logprobs") or [])]}
-        numbers = {token: value for token, value in tokens.items() if isinstance(value, (int, float)) and value < 0.01}
-        # Rounding puts some a hair above 0.
+        numbers = {
+            token: value for token, value in tokens.items() if isinstance(value, (int, float)) and value <= _HAIR
+        }
         listed.append(tuple((token, min(float(value), 0.0)) for token, value in numbers.items()))
     return tuple(listed)
 
@@ -580,8 +587,8 @@ def _read_usage(payload: dict[str, Any]) -> Usage:
     return Usage(counts.get("prompt_tokens", counts.get("total_tokens", completion) - completion), completion)
 
 
-def _prompt_request(model: str, text: str) -> _Request[PromptTokens]:
-    body = {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
+def _prompt_request(model: str, text: str, top: int) -> _Request[PromptTokens]:
+    body = {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": top}
 
     def read(payload: dict[str, Any]) -> PromptTokens:
         listed = payload["choices"][0].get("logprobs") or {}
@@ -590,9 +597,22 @@ def _prompt_request(model: str, text: str) -> _Request[PromptTokens]:
             raise ValueError("it lists no log-probabilities of the prompt")
         if not all(isinstance(one, str) for one in strings):
             raise ValueError("a token is no text")
-        return PromptTokens(tuple(strings), tuple(None if one is None else min(float(one), 0.0) for one in values))
+        if any(one is not None and float(one) > _HAIR for one in values):
+            raise ValueError("a log-probability is above 0, which no logarithm of a probability is")
+        likeliest = listed.get("top_logprobs") or []
+        return PromptTokens(
+            tuple(strings),
+            tuple(None if one is None else min(float(one), 0.0) for one in values),
+            tuple(_likeliest(one) for one in likeliest) if len(likeliest) == len(strings) else (),
+        )
 
     return _Request("/completions", body, read)
+
+
+def _likeliest(listed: Any) -> tuple[tuple[str, float], ...]:
+    """The likeliest tokens at a place with their log-probabilities, the likeliest first; () where none are listed."""
+    rows = [(str(token), min(float(value), 0.0)) for token, value in (listed or {}).items() if value is not None]
+    return tuple(sorted(rows, key=lambda row: -row[1]))
 
 
 def _embeddings_request(

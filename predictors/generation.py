@@ -31,15 +31,18 @@ def generate(
 
     where = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+        tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(
-            checkpoint, dtype=torch.bfloat16 if where != "cpu" else torch.float32
+            checkpoint,
+            dtype=torch.bfloat16 if where != "cpu" else torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
         )
     except Exception as exc:  # transformers raises whatever its readers do
         raise CheckpointError(
             f"model: {checkpoint!r} cannot be used as a causal language model ({type(exc).__name__}: "
-            f"{' '.join(str(exc).split())[:300]}). Give a folder with its files, or a Hugging Face id if the hub can "
-            "be reached."
+            f"{' '.join(str(exc).split())[:300]}). Give a folder with its files, weights as safetensors, or a Hugging "
+            "Face id if the hub can be reached."
         ) from exc
     model = model.to(where).eval()
     tokenizer.padding_side = tokenizer.truncation_side = "left"

@@ -88,10 +88,12 @@ def prepared(words: TimedWords, *, keeps_punctuation: bool = False, previous: in
 
 @dataclass(frozen=True, eq=False)
 class SingleTimes:
-    """T times that single people took: the number of the word, the person from 0, and milliseconds; each of T."""
+    """T times that single people took: the number of the word, the person from 0, the passage from 0, and milliseconds;
+    each of T."""
 
     word: Ints
     person: Ints
+    passage: Ints
     time: Floats
 
 
@@ -124,8 +126,9 @@ def columns_of_words(words: PreparedWords, times: Floats, surprisal: Floats) -> 
 
 
 def columns_of_times(words: PreparedWords, times: SingleTimes, surprisal: Floats) -> Columns:
-    """One row a single time. The person's own mean is taken off every column and off the times, which is the same as a
-    level of each person in both models.
+    """One row a single time. The mean of each reading, a person in a passage, is taken off every column and off the
+    times, which is the same as a level of each person in each passage in both models: that people are slow, or a
+    passage is hard as a whole, is no effect of its words.
 
     Args:
         surprisal: (N,) of all words; NaN leaves a word out.
@@ -138,12 +141,13 @@ def columns_of_times(words: PreparedWords, times: SingleTimes, surprisal: Floats
     row = np.flatnonzero(counts & np.isfinite(times.time))
     place = number[times.word[row]]
     both = np.concatenate([words.base[place], added[place]], axis=1)
-    person = np.unique(times.person[row], return_inverse=True)[1].reshape(-1)
+    readings = np.stack([times.person[row], times.passage[row]])
+    reading = np.unique(readings, axis=1, return_inverse=True)[1].reshape(-1)
     wanted = times.time[row].astype(np.float64)
-    each = np.maximum(np.bincount(person), 1)
+    each = np.maximum(np.bincount(reading), 1)
     together = np.concatenate([both, wanted[:, None]], axis=1)
-    means = np.stack([np.bincount(person, weights=column) / each for column in together.T], axis=1)
-    own = together - means[person]
+    means = np.stack([np.bincount(reading, weights=column) / each for column in together.T], axis=1)
+    own = together - means[reading]
     own[:, 0] = 1.0
     width = words.base.shape[1]
     return Columns(own[:, :width], own[:, :-1], own[:, -1], words.fold[place], row)

@@ -27,6 +27,8 @@ from .text import fair_lengths
 MODEL_FOLDER, TOKENIZER_FILE, ADAPTER_FILE = "model", "tokenizer.json", "adapter.safetensors"
 # Of each of the two questions, below which a prompt says too little to learn from.
 _LEAST_TOKENS = 4
+# By model_type. transformers lists them among causal models.
+_IN_ANY_ORDER = {"xlnet": "XLNet"}
 # What a tokenizer returns for a text takes a hundred times the room of its token ids.
 _TOKENISED_AT_ONCE = 256
 
@@ -264,6 +266,12 @@ def check_causal(name: str, config: dict[str, Any]) -> None:
     )
 
     kind = config.get("model_type")
+    if kind in _IN_ANY_ORDER:
+        raise CheckpointError(
+            f"checkpoint: {name} is an {_IN_ANY_ORDER[kind]}, which learnt to predict words in any order: read in one "
+            "pass it sees the words that it should predict. Name a model that reads forwards, such as "
+            "meta-llama/Llama-2-7b-hf."
+        )
     causal = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)
     built_as = config.get("architectures") or [causal]
     reads_both_sides = kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not config.get("is_decoder")

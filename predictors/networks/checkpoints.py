@@ -145,7 +145,7 @@ def _downloaded_folder(name: str) -> Path:
     except (HfHubHTTPError, OSError, ValueError) as exc:
         raise CheckpointError(
             f"checkpoint: {name} could not be fetched from the Hugging Face hub ({type(exc).__name__}); "
-            f"check the network, give a local folder, or use {BUNDLED_CHECKPOINT}."
+            "check the network, or give a local folder."
         ) from exc
 
 

@@ -41,6 +41,7 @@ _ON_CPU, _ON_GPU = 1024, 16384
 # are read again, and places enough to multiply matrices well.
 _LOGITS_ON_CPU, _LOGITS_ON_GPU = 2**22, 2**28
 _FEWEST_PLACES = 128
+_ROUNDING = 1e-5  # Of the largest logit: less is rounding, more is another text.
 # How tokenizers write the space before a word: as bytes of GPT-2, as SentencePiece, as it is.
 _SPACES = ("Ġ", "▁", " ")
 
@@ -93,17 +94,43 @@ class CausalReader:
         self._known = int(self._model.get_input_embeddings().weight.shape[0])
         self._begin = _begin_of_text(tokenizer, known=self._known)
         self.tokenizer = fingerprint(self._tokenizer)
-        own = getattr(self._model.config, "max_position_embeddings", None) or LONGEST
-        self.longest = min(longest or LONGEST, int(own), LONGEST)
+        own = int(getattr(self._model.config, "max_position_embeddings", None) or LONGEST)
+        # Some models write -1 where they have no limit.
+        self.longest = min(longest or LONGEST, own if own > 0 else LONGEST, LONGEST)
         if self.longest < 2:
             raise PredictorError(f"longest: {longest!r} is not 2 or more.")
         weights = file_digest(folder / gguf) if gguf else checkpoint_digest(folder)
         facts = f"{weights} {self.tokenizer} {self._begin} {self.longest}"
         self.source = hashlib.sha256(facts.encode()).hexdigest()
+        self._check_that_it_reads_forwards(checkpoint)
         self._budget = tokens_at_once(token_budget, self.device, on_cpu=_ON_CPU, on_gpu=_ON_GPU)
         self._head = _Head.of(self._model, self.device)
+        self._unknown = tokenizer.unk_token_id
         self._ends = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
         self._beginnings: torch.Tensor | None = None
+
+    def _check_that_it_reads_forwards(self, checkpoint: str) -> None:
+        """Refuse a model for which a later token changes what it expects earlier, whatever it calls itself.
+
+        Raises:
+            CheckpointError: it reads with both sides of a place in sight.
+        """
+        length = min(8, self._known, self.longest)
+        tokens = torch.arange(length, device=self.device)[None]
+        changed = tokens.clone()
+        changed[0, length // 2 :] = changed[0, length // 2 :].flip(0)
+        changed[0, -1] = 0
+        with torch.inference_mode():
+            before, after = (
+                self._model(input_ids=one, use_cache=False).logits[0, : length // 2].float()
+                for one in (tokens, changed)
+            )
+        if float((before - after).abs().max()) > _ROUNDING * float(before.abs().max()):
+            raise CheckpointError(
+                f"model: {checkpoint} looks ahead: another word at the end of a text changes what it expects at the "
+                "beginning, so that it reads words that it should predict. Name a model that reads forwards, such as a "
+                "GPT-2 or a Llama."
+            )
 
     @property
     def cutter(self) -> str:
@@ -119,6 +146,11 @@ class CausalReader:
     def vocabulary_size(self) -> int:
         """How many tokens the model gives a probability to."""
         return int(self._model.config.get_text_config().vocab_size)
+
+    def unknown_tokens(self, texts: Sequence[Text]) -> list[NDArray[np.bool_]]:
+        """As in `TextReader`: the tokenizer's own token for what it has no other for."""
+        skipped = 0 if self._begin is None else 1
+        return [cut.ids[skipped:] == self._unknown for cut in self._cut([one.text for one in texts])]
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
@@ -382,7 +414,7 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
 
     from predictors.networks.causal_network import check_causal, without_bars
 
-    options: dict[str, Any] = {"use_safetensors": True}
+    options: dict[str, Any] = {}
     if gguf is None:
         check_causal(checkpoint, read_config(checkpoint, folder))
     else:
@@ -397,6 +429,7 @@ def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
                 dtype=torch.float32,
                 trust_remote_code=False,
                 local_files_only=True,
+                use_safetensors=True,
                 output_loading_info=True,
                 **options,
             )

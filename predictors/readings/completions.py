@@ -13,7 +13,7 @@ from predictors.endpoints import Endpoint, EndpointError, PromptTokens
 from predictors.errors import PredictorError
 from predictors.pairs import Progress
 
-from .reading import NO_DETAIL, Detail, Text, TextReading, make_tokens, without_gaps
+from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
 
 _NO_LISTING = (
     "the server does not list the log-probabilities of a prompt (a completion with echo and logprobs), so it cannot "
@@ -38,6 +38,9 @@ class CompletionReader:
     cutter = ""  # It names no ids.
     vocabulary_size = None
 
+    def unknown_tokens(self, texts: Sequence[Text]) -> None:
+        """A server does not say which tokens its model has no name for."""
+
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
@@ -47,9 +50,14 @@ class CompletionReader:
             EndpointError: the server cannot be reached, refuses a text, or lists no log-probabilities of it. The
                 readings that came before are whole.
         """
-        if detail.is_wanted:
-            raise PredictorError("top, samples: a server does not list what it expected; leave them out.")
-        answers = self._endpoint.prompt_tokens(model=self.model, texts=[one.text for one in texts], progress=progress)
+        if detail.samples or detail.boundary or detail.among is not None:
+            raise PredictorError(
+                "samples: a server lists its likeliest tokens alone, and not all of what it expected, so that nothing "
+                "can be drawn from it; leave --samples out, or take a model on disk: local:FOLDER."
+            )
+        answers = self._endpoint.prompt_tokens(
+            model=self.model, texts=[one.text for one in texts], top=max(1, detail.top), progress=progress
+        )
         with closing(answers):
             for number, found in answers:
                 if isinstance(found, EndpointError):
@@ -60,9 +68,9 @@ class CompletionReader:
                         permanent=found.permanent,
                         status=found.status,
                     )
-                yield number, self._reading(texts[number], found)
+                yield number, self._reading(texts[number], found, top=detail.top)
 
-    def _reading(self, text: Text, listed: PromptTokens) -> TextReading:
+    def _reading(self, text: Text, listed: PromptTokens, *, top: int) -> TextReading:
         places = places_of(text.text, listed.strings)
         if places is None:
             raise EndpointError(f"model: {self.model}, text {text.id}: {_NO_LISTING}.", permanent=True)
@@ -76,7 +84,23 @@ class CompletionReader:
         starts = np.array([start for start, _end in spans], dtype=np.int64)
         ends = np.array([end for _start, end in spans], dtype=np.int64)
         starts, ends = without_gaps(starts, ends, len(text.text))
-        return TextReading(make_tokens(starts, ends, values), self.tokenizer)
+        return TextReading(
+            make_tokens(starts, ends, values),
+            self.tokenizer,
+            distributions=self._likeliest(text, listed, first, len(spans), top) if top else None,
+        )
+
+    def _likeliest(self, text: Text, listed: PromptTokens, first: int, count: int, top: int) -> Distributions:
+        """What the server lists as likeliest at each token. It does not say all that it expected, so that the
+        entropy is not known."""
+        if not listed.likeliest:
+            raise EndpointError(
+                f"model: {self.model}, text {text.id}: the server lists no likeliest tokens of a prompt; leave --top "
+                "out, or take a model on disk: local:FOLDER.",
+                permanent=True,
+            )
+        rows = [row[:top] for row in listed.likeliest[first : first + count]]
+        return Distributions(np.full(count, np.nan), rows, [[] for _row in rows])
 
 
 def places_of(text: str, strings: Sequence[str]) -> tuple[int, list[tuple[int, int]]] | None:

@@ -9,6 +9,11 @@ as <unk>, which is in the vocabulary.
 techniques for language modeling", 1998, section 4.1.6), its lowest order interpolated with the uniform distribution.
 Where the counts of counts give no discounts, 0.5, 1 and 1.5 are taken.
 
+What <unk> stands for has to be paid for too, or a model that knows few units would look good. Over characters and
+tokens, of which there is a known number, the probability of <unk> is shared evenly among those that training lacked, as
+PPM does where it knows nothing (Cleary and Witten, "Data compression using adaptive coding and partial string
+matching", 1984). There is no end of words: over words <unk> stays a class, and `unknown_tokens` says where it was read.
+
 Units in a row are places of a trie: a sequence of k units is a number, the key of which is the number of its first
 k - 1 units times the size of the vocabulary, plus its last unit. So counting and looking up are sorting and searching.
 """
@@ -45,6 +50,7 @@ UNK, END, BEGIN = 0, 1, 2  # Numbers of units; those of the texts follow.
 _SPECIAL = ("<unk>", "END", "BEGIN")
 _FALLBACK = (0.5, 1.0, 1.5)
 _WORD = re.compile(r"\S+")
+_CODE_POINTS = 0x110000 - 0x800  # Characters of Unicode, without the surrogates.
 _KEPT = 2**21  # Shares that are kept while a text is read: 16 MB.
 
 
@@ -210,7 +216,7 @@ class NgramReader:
             found = np.where(number >= 0, table.counts[number], 0.0)
             total = np.where(context >= 0, table.total[context], 0.0)
             share = np.divide(found, total, out=np.zeros(len(units)), where=total > 0)
-            return _logarithms(share[shown])
+            return self._paid(units, share)[shown]
         share = np.full(len(units), 1 / self.predicted_size)
         for k, (number, context) in enumerate(self._places(units, order), start=1):
             table = self._table(k, adjusted=k < order)
@@ -220,7 +226,19 @@ class NgramReader:
             left = np.where(context >= 0, table.left[context], 0.0)
             safe = np.where(seen, total, 1.0)
             share = np.where(seen, kept / safe + left / safe * share, share)
-        return _logarithms(share[shown])
+        return self._paid(units, share)[shown]
+
+    def _paid(self, units: Ints, share: Floats) -> Floats:
+        """The logarithms of the shares of units, that of <unk> divided by how many units it may stand for."""
+        return _logarithms(np.where(units == UNK, share / self._meant_by_unknown, share))
+
+    @cached_property
+    def _meant_by_unknown(self) -> int:
+        """How many units <unk> may stand for; 1 over words, where nobody knows."""
+        if self.unit == "word":
+            return 1
+        everything = _CODE_POINTS if self.cut_by is None else sum(bool(one) for one in self.cut_by.vocabulary)
+        return max(1, everything - (len(self.vocabulary) - len(_SPECIAL)))
 
     def _distributions(self, before: Mapping[int, Ints], places: Sequence[int]) -> Iterator[Floats]:
         """At each of these places the share of each unit of the vocabulary (V,); 0 where nothing is known. `before`:
@@ -381,9 +399,10 @@ class NgramReader:
             yield number, TextReading(tokens, tokenizer, reads_end=True, distributions=expected)
             report(progress, number + 1, len(texts), "texts read")
 
-    def unknown(self, text: str) -> int:
-        """How many units of a text are read as <unk>."""
-        return sum(self._number_of(one) == UNK for one in units_of(text, self.unit, self.cut_by)[0])
+    def unknown_tokens(self, texts: Sequence[Text]) -> list[NDArray[np.bool_]]:
+        """As in `TextReader`: words that training lacked. Characters and tokens are told apart."""
+        numbers = [[self._number_of(one) for one in units_of(text.text, self.unit, self.cut_by)[0]] for text in texts]
+        return [np.array([one == UNK and self.unit == "word" for one in row], dtype=np.bool_) for row in numbers]
 
     def score(self, texts: Sequence[str], *, order: int | None = None) -> TextScore:
         """What texts cost at an order, END counted as a token of each."""
@@ -425,6 +444,8 @@ class NgramReader:
             "smoothing": self.smoothing,
             "vocabulary": self.vocabulary,
             **({} if self.cut_by is None else {"tokenizer": self.cut_by.sha256}),
+            # Readings of the time when <unk> was free have no such line, and so another source.
+            **({} if self.unit == "word" else {"unknown": "shared"}),
         }
 
     def save(self, folder: Path) -> None:

@@ -103,14 +103,25 @@ class TextReading:
         """Whether the first token was not read, because the model has no token for the beginning of a text."""
         return bool(len(self.of_text)) and math.isnan(self.of_text[0]["logprob"])
 
-    def score(self, text: str, *, with_end: bool = False) -> TextScore:
-        """What reading this text cost. Words and characters are those of the whole text.
+    @property
+    def unread_until(self) -> int:
+        """The character from which on every token was read."""
+        unread = self.of_text[np.isnan(self.of_text["logprob"])]
+        return int(unread["end"].max()) if len(unread) else 0
+
+    def score(self, text: str, *, with_end: bool = False, begin: int | None = None) -> TextScore:
+        """What reading this text cost, from `begin` on: where a token begins, or where reading began without it. Words
+        and characters are those from there on, of a word that is cut by it the rest. A text of which nothing is left
+        has no token.
 
         Args:
             with_end: the end of the text counts as a token too, where the model predicts it.
         """
-        values = self.tokens["logprob"] if with_end else self.log_probabilities
-        return TextScore.of(values, words=len(text.split()), characters=len(text))
+        begin = self.unread_until if begin is None else begin
+        tokens = self.tokens if with_end else self.of_text
+        counted = tokens[tokens["start"] >= begin] if begin < len(text) else tokens[:0]
+        rest = text[begin:]
+        return TextScore.of(counted["logprob"], words=len(rest.split()), characters=len(rest))
 
     def strings(self, text: str) -> list[str]:
         """What each token covers of the text; empty for its end."""
@@ -133,6 +144,10 @@ class TextReader(Protocol):
     def vocabulary_size(self) -> int | None:
         """How many tokens it chooses from at each place; None where that is not known."""
 
+    def unknown_tokens(self, texts: Sequence[Text]) -> Sequence[NDArray[np.bool_]] | None:
+        """Of each text which of its tokens (n,) were read as one class of everything unknown, so that the model did not
+        say what stood there; None where that is not known."""
+
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
     ) -> Iterator[tuple[int, TextReading]]:
@@ -142,6 +157,19 @@ class TextReader(Protocol):
             PredictorError: a text cannot be read, or not in this detail. The readings before it are complete.
             Stopped: `progress` returned False.
         """
+
+
+def common_begin(readings: Sequence[TextReading], length: int) -> int:
+    """The first character of a text of `length` from which on all of these readings read it, and at which a token of
+    each begins; `length` where there is none."""
+    begin, before = max((one.unread_until for one in readings), default=0), -1
+    while begin != before:
+        before = begin
+        for one in readings:
+            tokens = one.of_text
+            cut = tokens[(tokens["start"] < begin) & (tokens["end"] > begin)]
+            begin = int(cut["end"].max()) if len(cut) else begin
+    return min(begin, length)
 
 
 def make_tokens(

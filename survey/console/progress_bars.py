@@ -35,12 +35,15 @@ def bar(*, total: int, name: str, unit: str = "") -> Any:
     )
 
 
-def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None) -> None:
+def wait_for_pipeline(
+    stage: Stage, *, say: Callable[[str], None], check: Callable[[], None] = lambda: None, own_workers: bool = False
+) -> None:
     """Show the steps that follow the closing of a stage until all are done. They go on if nobody watches.
 
     Args:
         say: called with the likely reason when nothing moves.
         check: called now and then; raises to stop waiting (the process manager has given up).
+        own_workers: the caller runs the workers, so that nobody has to start any.
 
     Raises:
         StepsFailed: with the error of each failed step; or the next stage waits for a person's choice.
@@ -69,7 +72,7 @@ def wait_for_pipeline(stage: Stage, *, say: Callable[[str], None], check: Callab
             if now != seen:
                 moved_at, seen = time.monotonic(), now
             elif time.monotonic() - moved_at > STILL_AFTER and not warned:
-                say(_why_nothing_moves(stage))
+                say(_why_nothing_moves(stage, own_workers=own_workers))
                 warned = True
             time.sleep(LOOK_EVERY)
     finally:
@@ -94,9 +97,11 @@ def _show(bars: dict[int, Any], step: JobStep) -> None:
         shown.close()
 
 
-def _why_nothing_moves(stage: Stage) -> str:
+def _why_nothing_moves(stage: Stage, *, own_workers: bool) -> str:
     live = stage.sittings.filter(state=Sitting.State.LIVE).count()
     if stage.state == Stage.State.CLOSING and live:
         slug = stage.study.slug
         return f"Waiting for {live} people who are still inside. To stop waiting for them: `close_stage {slug} --now`."
-    return "Nothing has moved for a while. Are the workers running? (`make up` starts them.)"
+    if own_workers:
+        return "Nothing has moved for a while; the workers are running. A busy machine takes longer: please wait."
+    return "Nothing has moved for a while. Are the workers running? (`hunch up` starts them.)"

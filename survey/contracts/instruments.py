@@ -500,6 +500,17 @@ class Demonstration:
     bank: str = ""
 
 
+def verdict_word(*, near: bool, held: bool) -> str:
+    """The word with which a demonstration's verdict begins.
+
+    Args:
+        near: every figure lies as near to its truth as a right one does, but for once in thousands of runs.
+        held: every printed 95 % interval holds its truth too. Of right intervals one in twenty does not, so that a miss
+            is no failure; but it is not passed over either.
+    """
+    return ("PASSED" if held else "UNCLEAR") if near else "FAILED"
+
+
 @dataclass(frozen=True)
 class DemonstrationVerdict:
     """Whether a demonstration found what it should, in a sentence. `figures`: for programs to read."""

@@ -1,5 +1,6 @@
 """What no file of the project may hold, and what files must agree on."""
 
+import ast
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+BESIDE = ("benchmarks", "tools", "clients", "studies", "deploy", "docs")
 PACKAGES = ("survey", "frontend", "bandit", "predictors")
 
 
@@ -33,8 +35,35 @@ def test_nothing_is_left_for_later() -> None:
 
 
 def test_no_file_is_read_or_written_as_pickle_and_no_remote_code_is_trusted() -> None:
-    pattern = r"^\s*(import|from)\s+(pickle|joblib|dill|cloudpickle)\b|trust_remote_code=True|torch\.(load|save)\("
-    assert files_with(pattern, python_files()) == []
+    pattern = (
+        r"^\s*(import|from)\s+(pickle|joblib|dill|cloudpickle|shelve|marshal)\b|trust_remote_code=True"
+        r"|torch\.(load|save)\(|allow_pickle=True|weights_only=False|read_pickle|pytorch_model"
+    )
+    assert files_with(pattern, read_by_our_code()) == []
+
+
+def read_by_our_code() -> list[Path]:
+    """Python files that load something: the packages, and what is run beside them."""
+    return [*python_files(), *(path for folder in BESIDE for path in sorted((ROOT / folder).rglob("*.py")))]
+
+
+def test_every_reader_of_models_and_arrays_refuses_pickle() -> None:
+    """Weights are safetensors alone, and arrays are loaded without pickle: each call says so by itself."""
+    wanted = {"from_pretrained": ("use_safetensors", True), "load": ("allow_pickle", False)}
+    careless = []
+    for path in read_by_our_code():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            owner, name = ast.unparse(node.func.value), node.func.attr
+            is_model = name == "from_pretrained" and not owner.endswith(("Tokenizer", "Config"))
+            if not is_model and not (name == "load" and owner in ("np", "numpy")):
+                continue
+            keyword, value = wanted[name]
+            said = {one.arg: one.value for one in node.keywords}.get(keyword)
+            if not (isinstance(said, ast.Constant) and said.value is value):
+                careless.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)[:80]}")
+    assert careless == []
 
 
 def test_every_module_says_what_it_is() -> None:

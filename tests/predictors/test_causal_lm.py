@@ -380,8 +380,9 @@ def test_a_hub_out_of_reach_is_reported(params, monkeypatch):
         raise LocalEntryNotFoundError("no connection")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
-    with pytest.raises(CheckpointError, match="could not be fetched from the Hugging Face hub"):
+    with pytest.raises(CheckpointError, match="could not be fetched from the Hugging Face hub") as found:
         _fitted({**params, "checkpoint": "meta-llama/Llama-2-7b-hf"})
+    assert "minilm" not in str(found.value)  # That one is no causal model.
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Replies of a causal model on disk: a tiny random Llama, greedy, the same however prompts are batched."""
 
+import shutil
+
 import pytest
 
 from predictors.errors import CheckpointError, PredictorError
@@ -39,6 +41,21 @@ def test_a_prompt_beyond_the_models_reach_loses_its_beginning(checkpoint):
     tail = "so the answer is"
     long, longer = ("x" * 5000 + tail, "x" * 9000 + tail)
     assert replies(checkpoint, [long], max_tokens=2)[0].texts == replies(checkpoint, [longer], max_tokens=2)[0].texts
+
+
+def test_weights_that_are_pickled_are_not_read(checkpoint, tmp_path):
+    import torch
+    from safetensors.torch import load_file
+
+    from predictors.networks.checkpoints import read_checkpoint
+    from predictors.readings.causal import CausalReader
+
+    folder = shutil.copytree(checkpoint, tmp_path / "pickled")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    for read in (lambda name: replies(name, PROMPTS), CausalReader, read_checkpoint):
+        with pytest.raises(CheckpointError, match="safetensors"):
+            read(str(folder))
 
 
 def test_it_refuses_what_is_no_model_and_numbers_that_make_no_sense(checkpoint, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from predictors.errors import CheckpointError, PredictorError
 from predictors.readings import Detail, Text
 from predictors.readings.ngrams import END, NgramReader
+from predictors.readings.tokenizing import PairTokenizer
 
 SYLLABLES = ["ka", "lo", "mi", "ren", "tas", "ul", "vo", "dis", "per", "nan", "tor", "el", "su", "rim", "gol"]
 
@@ -88,8 +89,22 @@ def test_kneser_ney_prefers_what_follows_many_things():
 
 def test_words_that_it_does_not_know_are_read_as_unk():
     model = NgramReader.train(["a b c"], order=2)
-    assert model.unknown("a zzz <unk> END") == 3
+    (marks,) = model.unknown_tokens([Text("t", "a zzz <unk> END")])
+    assert marks.tolist() == [False, True, True, True]
     assert np.isfinite(model.log_probabilities("a zzz END")).all()
+
+
+def test_characters_and_tokens_that_training_lacked_share_what_unk_has():
+    model = NgramReader.train(["ab", "ba"], order=1, unit="character")
+    unseen = np.exp(model.log_probabilities("c")[0])
+    assert unseen * (0x110000 - 0x800 - 2) + np.exp(model.log_probabilities("ab")).sum() == pytest.approx(1.0)
+    pairs = PairTokenizer.train(["one two two two one three"], size=260)
+    tokens = NgramReader.train(["one one"], order=1, unit="token", cut_by=pairs)
+    known = [tokens.log_probabilities(text)[0] for text in ("o", "ne", " ")]
+    assert len(tokens.vocabulary) == 3 + len(known)
+    rest = (len(pairs.vocabulary) - len(known)) * np.exp(tokens.log_probabilities("x")[0])
+    assert np.exp(known).sum() + rest + np.exp(tokens.log_probabilities("")[-1]) == pytest.approx(1.0)
+    assert not tokens.unknown_tokens([Text("t", "three")])[0].any()
 
 
 def test_a_reading_covers_the_text_and_ends_with_end():

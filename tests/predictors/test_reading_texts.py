@@ -1,6 +1,8 @@
 """Readers: windows, tokens that cover the text, batches that change nothing, servers that list log-probabilities."""
 
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -253,6 +255,45 @@ def test_what_is_no_causal_model_is_refused(tmp_path, llama):
         CausalReader(str(tmp_path / "two"))
 
 
+def saved(folder, model, llama):
+    model.save_pretrained(folder)
+    shutil.copy(Path(llama) / "tokenizer.json", folder)
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    return str(folder)
+
+
+def test_what_looks_ahead_is_refused_by_name_and_by_what_it_does(tmp_path, llama, monkeypatch):
+    import torch
+    from transformers import LlamaForCausalLM, XLNetConfig, XLNetLMHeadModel
+
+    from predictors.readings.causal import CausalReader
+
+    torch.manual_seed(0)
+    words = byte_tokenizer().get_vocab_size()
+    xlnet = saved(
+        tmp_path / "xlnet",
+        XLNetLMHeadModel(XLNetConfig(vocab_size=words, d_model=16, n_layer=2, n_head=2, d_inner=32)),
+        llama,
+    )
+    with pytest.raises(CheckpointError, match="is an XLNet, which learnt to predict words in any order"):
+        CausalReader(xlnet)
+    monkeypatch.setattr("predictors.networks.causal_network._IN_ANY_ORDER", {})
+    with pytest.raises(CheckpointError, match="looks ahead"):
+        CausalReader(xlnet)
+    # A model that is called causal, and whose attention is not.
+    plain = LlamaForCausalLM.forward
+
+    def with_both_sides(self, input_ids=None, **options):
+        found = plain(self, input_ids=input_ids, **options)
+        found.logits = found.logits + plain(self, input_ids=input_ids.flip(1), **options).logits.flip(1)
+        return found
+
+    assert CausalReader(str(llama)).longest == 128
+    monkeypatch.setattr(LlamaForCausalLM, "forward", with_both_sides)
+    with pytest.raises(CheckpointError, match="looks ahead"):
+        CausalReader(str(llama))
+
+
 # A server
 
 
@@ -309,6 +350,25 @@ def test_a_server_that_lists_no_prompt_is_refused_with_a_sentence(endpoint, logp
     endpoint.answer = Raw({"choices": [{"text": "x", "logprobs": logprobs}]})
     with pytest.raises(EndpointError, match="does not list the log-probabilities of a prompt"):
         read(reader_of(endpoint), [Text("a", "one two")])
+
+
+def test_a_server_that_lists_its_likeliest_tokens_says_them(endpoint):
+    def with_likeliest(seen):
+        said = listing(seen)
+        logprobs = said.body["choices"][0]["logprobs"]
+        logprobs["top_logprobs"] = [None, *({" a": -2.0, token: -0.5} for token in logprobs["tokens"][1:])]
+        return said
+
+    endpoint.answer = with_likeliest
+    texts = [Text("a", "one two")]
+    ((_number, found),) = reader_of(endpoint).each(texts, detail=Detail(top=1))
+    assert found.distributions.top == [(), ((" two", -0.5),)] and np.isnan(found.distributions.entropy).all()
+    assert endpoint.seen[0].body["logprobs"] == 1
+    with pytest.raises(PredictorError, match="leave --samples out"):
+        list(reader_of(endpoint).each(texts, detail=Detail(top=1, samples=2)))
+    endpoint.answer = listing
+    with pytest.raises(EndpointError, match="lists no likeliest tokens"):
+        list(reader_of(endpoint).each(texts, detail=Detail(top=1)))
 
 
 def test_a_server_that_stops_in_the_middle_leaves_whole_readings_and_names_the_text(endpoint):

@@ -16,6 +16,7 @@ from predictors.readings.words import LIKELIEST, VALUES, VERSION, word_values
 from predictors.word_forms import stripped
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, NgramModel, Question, Study
+from survey.services.banks import ngrams
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.banks.readings import open_reader, text_hash
 from survey.study_file.language_models import LanguageModelConfig
@@ -271,3 +272,16 @@ def words_of_models(study: Study, questions: Sequence[Question], *, likeliest: b
                     words[key] = [[(word, chance) for word, chance in one] for one in row.likeliest]
         found.append(ModelWords(model, values, words))
     return found
+
+
+def unknown_words(
+    model: LanguageModelConfig, questions: Mapping[int, Question], keys: Sequence[int], places: Sequence[int]
+) -> int:
+    """At how many of these positions, words of sentences by their primary key, an n-gram model of words reads a word as
+    one class of everything unknown; 0 for other models."""
+    source = source_of(model)
+    if source.scheme != NGRAM or not NgramModel.objects.filter(name=source.target, unit="word").exists():
+        return 0
+    texts = [Text(str(key), one.plain) for key, one in questions.items()]
+    marks = dict(zip(questions, ngrams.load(source.target).unknown_tokens(texts), strict=True))
+    return sum(bool(marks[key][place]) for key, place in zip(keys, places, strict=True) if place < len(marks[key]))

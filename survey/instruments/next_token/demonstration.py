@@ -1,19 +1,24 @@
 """What `hunch demo --instrument next_token` runs: its bank, its tokenizer and models, and what it must find."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 
-from predictors.readings import Source
+from predictors.readings import Source, Text
 from survey.contracts.instruments import DemonstrationVerdict
 from survey.models import Bank, NgramModel, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams, passages, text_files
 from survey.services.banks.importing import load_starter_bank
+from survey.services.results import reports
 
 from .people import chance_of
 from .screens import guesses_of
 
 # The correlation of what was found with what the simulated people were made of: at least, and at most under the null.
 LEAST, NULL = 0.5, 0.3
+TEXT_COLUMNS = ("text", "response")
 MODELS = (("next-token-unigram", 1), ("next-token-trigram", 3))
 
 
@@ -21,7 +26,7 @@ def load_bank() -> Bank:
     """The passages that come with Hunch, a tokenizer and two n-gram models of other texts, and what these expect; made
     unless they are stored."""
     bank = passages.load_starter_passages()
-    other = text_files.texts_of_bank(load_starter_bank())
+    other = [*text_files.texts_of_bank(load_starter_bank()), *_texts_of_instruments()]
     questions = list(bank.questions.filter(flag="").order_by("position"))
     passages.load_starter_tokenizer([*passages.texts_of(questions), *other])
     cut_by = passages.open_tokenizer(passages.STARTER_TOKENIZER)
@@ -31,6 +36,16 @@ def load_bank() -> Bank:
     models = [Source("ngram", name, name.rpartition("-")[2]) for name, _order in MODELS]
     passages.prepare(questions, tokenizer=passages.STARTER_TOKENIZER, models=models)
     return bank
+
+
+def _texts_of_instruments() -> list[Text]:
+    """Every text that comes with the instruments: prose, of which the starter questions have little."""
+    found = []
+    for path in sorted(Path(__file__).parents[1].glob("*/*.csv")):
+        with path.open(newline="", encoding="utf-8") as file:
+            for number, row in enumerate(csv.DictReader(file)):
+                found += [Text(f"{path.name}:{number}", row[name]) for name in TEXT_COLUMNS if row.get(name)]
+    return found
 
 
 def verdict(study: Study, null: bool) -> DemonstrationVerdict:
@@ -49,10 +64,17 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     r = float(np.corrcoef(shares, [truth[key] for key in kept])[0, 1]) if len(kept) > 2 else 0.0
     guesses = sum(len(right) for right in found.values())
     share = sum(sum(right) for right in found.values()) / guesses if guesses else 0.0
+    figures = reports.make(study, "next_token", {}).data["figures"]
+    named = [model.name for model in study.config.models]
+    beside = {row["who"]: row["share"] for row in figures if row["who"] in named and row["share"] is not None}
+    models = ", ".join(f"{name} {100 * value:.1f} %" for name, value in beside.items())
     passed = abs(r) <= NULL if null else r >= LEAST
     wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
     sentence = (
-        f"{100 * share:.1f} % of {guesses:,} guesses are right; the share right at {len(kept)} positions goes with "
+        f"{100 * share:.1f} % of {guesses:,} guesses are right, of models at the same positions {models}; "
+        f"the share right at {len(kept)} positions goes with "
         f"what simulated people were made of: r = {r:.2f}, where {wanted}"
     )
-    return DemonstrationVerdict(passed, sentence, {"r": r, "positions": len(kept), "guesses": guesses, "share": share})
+    return DemonstrationVerdict(
+        passed, sentence, {"r": r, "positions": len(kept), "guesses": guesses, "share": share, "models": beside}
+    )

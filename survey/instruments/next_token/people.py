@@ -1,7 +1,9 @@
 """What simulated people guess: the true token with a chance that depends on the place and the person, else another.
 
-The chances are a fixed function of the text, so that what is true of a simulated study is known. The next token is on
-no page, so it is looked up by the text that the page shows.
+They are right less often than the trigram of the demonstration, as people are less often right than language models
+(Shlegeris and others, "Language models are better than humans at next-token prediction", 2022). The chances are a fixed
+function of the text, so that what is true of a simulated study is known. The next token is on no page, so it is looked
+up by the text that the page shows.
 """
 
 import hashlib
@@ -18,8 +20,8 @@ from survey.services.banks.readings import text_hash
 if TYPE_CHECKING:
     from survey.models import Study
 
-LEVEL, PLACE_SD, PERSON_SD = -0.7, 1.6, 0.5
-ALIKE = 0.3  # the chance of every token under the null
+LEVEL, PLACE_SD, PERSON_SD = -5.2, 2.5, 0.5  # 5 % right, where the trigram of the demonstration has 10 %
+ALIKE = 0.05  # the chance of every token under the null
 OTHERS = 6  # wrong tokens that people write at a place
 
 

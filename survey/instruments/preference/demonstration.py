@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from survey.contracts.instruments import DemonstrationVerdict
+from survey.contracts.instruments import DemonstrationVerdict, verdict_word
 from survey.models import Study
 
 from .analysis import bradley_terry
@@ -19,22 +19,24 @@ def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
     ranking = bradley_terry.fit(judged)
     truth = truth_of(judged.models, null=null)
     theta = np.array([truth.theta[model] for model in judged.models])
-    distances = []
-    for one in range(len(theta) - 1):
-        gap = ranking.difference(one, one + 1)
-        distances.append(abs((gap.value or 0.0) - (theta[one] - theta[one + 1])) / (gap.error or np.inf))
     side = ranking.side
-    distances.append(abs((side.value or 0.0) - truth.gamma) / (side.error or np.inf))
+    pairs = [(ranking.difference(one, one + 1), theta[one] - theta[one + 1]) for one in range(len(theta) - 1)]
+    pairs.append((side, truth.gamma))
+    distances = [abs((figure.value or 0.0) - true) / (figure.error or np.inf) for figure, true in pairs]
+    missed = sum(
+        not (-np.inf if figure.low is None else figure.low) <= true <= (np.inf if figure.high is None else figure.high)
+        for figure, true in pairs
+    )
     first = judged.models[ranking.order[0]]
     right = null or first == judged.models[int(np.argmax(theta))]
     passed = bool(max(distances) < Z and right)
     strengths = ", ".join(f"{judged.models[one]} {ranking.theta[one]:+.2f}" for one in ranking.order)
     known = ", ".join(f"{model} {value:+.2f}" for model, value in truth.theta.items())
     sentence = (
-        f"{'PASSED' if passed else 'FAILED'}: people rank {strengths} with a side bias of {side.value or 0.0:.2f} "
-        "logits; "
-        f"the simulated people were made with {known} and {truth.gamma:.2f}. The farthest figure lies "
-        f"{max(distances):.1f} standard errors from its truth."
+        f"{verdict_word(near=passed, held=not missed)}: people rank {strengths} with a side bias of "
+        f"{side.value or 0.0:.2f} logits; the simulated people were made with {known} and {truth.gamma:.2f}. "
+        f"The farthest figure lies {max(distances):.1f} standard errors from its truth; "
+        f"{missed} of {len(pairs)} 95 % intervals miss theirs."
     )
     return DemonstrationVerdict(
         passed=passed,

@@ -13,6 +13,7 @@ from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Assignment, Item, Question, Response
+from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
@@ -93,6 +94,11 @@ class TokenComparison(ListedInstrument):
         if not options.generator:
             yield GENERATOR, "is missing: name what draws the other tokens, local:FOLDER or ngram:NAME"
             return
+        for index, model in enumerate(config.models):
+            source = passages.source_of(model)
+            if source.scheme in passages.NAMELESS:
+                yield ("models", index, "source"), passages.without_ids(source, options.generator)
+                return
         questions = filtered_questions(self.study)
         try:
             left = preparing.missing(options, questions)

@@ -150,6 +150,8 @@ def prepare(
 
 
 def _reader(source: Source, row: TokenizerRecord) -> TextReader:
+    if source.scheme in passages.NAMELESS:
+        raise HunchError(f"{source.name}: {passages.without_ids(source, row.source)}")
     reader = open_reader(source, [])
     if reader.cutter != row.sha256:
         raise HunchError(

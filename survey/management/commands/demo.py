@@ -137,7 +137,7 @@ class Command(BaseCommand):
         if outcomes["completed"] < respondents:
             raise HunchError(f"{stage}: not everybody could finish: {dict(outcomes)}")
         closing = lifecycle.close_stage(stage)
-        wait_for_pipeline(closing, say=self.stderr.write, check=self._check_services)
+        wait_for_pipeline(closing, say=self.stderr.write, check=self._check_services, own_workers=True)
 
     def _check_services(self) -> None:
         """Raise ProcessManagerError once the process manager has given up and ended everything."""

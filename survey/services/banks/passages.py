@@ -21,7 +21,7 @@ from django.db import IntegrityError, transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import READING_VERSION, Detail, Source, Text, TextReading
-from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.sources import ENDPOINT, FILE, LOCAL, NGRAM
 from predictors.readings.tokenizing import (
     CharacterTokenizer,
     FileTokenizer,
@@ -44,6 +44,8 @@ from .readings import open_reader, text_hash
 STARTER_PASSAGES = "starter-passages"  # The bank of passages that comes with Hunch.
 CHARACTERS = "characters"
 PAIRS = "pairs"
+NAMELESS = (ENDPOINT, FILE)
+"""Schemes of models that name no tokens by their ids, so that they cannot be asked about the tokens of a passage."""
 SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
 PART = 100
 ASKED_AT_ONCE = 500
@@ -305,6 +307,18 @@ def token_counts(row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, int]
     return {one.text_sha256: one.token_count for one in _of_texts(row.texts.defer("tokens"), wanted)}
 
 
+def without_ids(source: Source, tokenizer: str) -> str:
+    """Why a server or a file cannot say what it expects at the tokens of passages, and what to do."""
+    who = "a model behind a server" if source.scheme == ENDPOINT else "a file of readings"
+    unit = "--unit character" if tokenizer == CHARACTERS else f"--unit token --tokenizer {tokenizer}"
+    return (
+        f"{who} does not name the tokens of {tokenizer}, by which people and models are compared, so that it cannot "
+        "stand beside people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
+        f'"local:FOLDER"), or an n-gram model of these tokens (train_ngram FILE {unit}); '
+        "or leave it out of [[models]]"
+    )
+
+
 def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, progress: Progress | None = None) -> int:
     """Let a model read texts that are cut already, and store what it expects at each token. Texts that it has read are
     not read again.
@@ -316,6 +330,8 @@ def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, prog
         HunchError: the model cannot be used, cuts texts by another tokenizer, or stopped in the middle; what it had
             read is stored.
     """
+    if source.scheme in NAMELESS:
+        raise HunchError(f"models: {source.name}: {without_ids(source, row.source)}")
     reader = open_reader(source, wanted)
     if reader.cutter != row.sha256:
         raise HunchError(

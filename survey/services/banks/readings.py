@@ -36,6 +36,7 @@ class Readings:
 
     stored: how many were taken from the database. of_others: stored readings of these texts under the same name that
     another source or version made, and that are not used. vocabulary: how many tokens it chooses from, where it says.
+    unknown: of each text which of its tokens were read as one class of everything unknown; None where it does not say.
     """
 
     source: Source
@@ -43,6 +44,7 @@ class Readings:
     stored: int
     of_others: int = 0
     vocabulary: int | None = None
+    unknown: Sequence[np.ndarray] | None = None
 
     @property
     def tokenizers(self) -> set[str]:
@@ -101,7 +103,8 @@ def read(
         others.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]).count()
         for start in range(0, len(hashes), ASKED_AT_ONCE)
     )
-    return Readings(source, [found[sha256] for sha256 in hashes], before, unused, reader.vocabulary_size)
+    unknown = reader.unknown_tokens(texts)
+    return Readings(source, [found[sha256] for sha256 in hashes], before, unused, reader.vocabulary_size, unknown)
 
 
 def open_reader(source: Source, texts: Sequence[Text]) -> TextReader:
@@ -152,7 +155,13 @@ class _FileReader:
         if detail.is_wanted:
             raise PredictorError("top, samples: a file does not list what was expected; leave them out.")
         for place, text in enumerate(texts):
-            yield place, self._found[self._number[text.id]]
+            yield place, self._found[self._number[text.id]].reading
+
+    def unknown_tokens(self, texts: Sequence[Text]) -> list[np.ndarray] | None:
+        """What the file's column `unknown` says; None where it has none."""
+        marks = [self._found[self._number[one.id]].unknown for one in texts]
+        known = [one for one in marks if one is not None]
+        return known if len(known) == len(marks) else None
 
 
 def _stored(name: str, source: str, hashes: Sequence[str]) -> dict[str, TextReading]:

@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,15 @@ from .importing import Problems, read_text_file
 
 LONGEST = 20_000_000  # characters of a file's texts
 TOKEN_COLUMNS = ("text_id", "start", "end", "logprob")
+UNKNOWN_COLUMN = "unknown"
+
+
+class FileReading(NamedTuple):
+    """A reading that somebody has, and which of its tokens were read as one class of everything unknown; None where
+    the file has no column `unknown`."""
+
+    reading: TextReading
+    unknown: np.ndarray | None
 
 
 def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[Text]:
@@ -90,11 +100,12 @@ def texts_of_bank(bank: Bank) -> list[Text]:
     return [Text(question.external_id, question.plain) for question in rows.iterator(chunk_size=2000)]
 
 
-def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> dict[int, TextReading]:
+def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> dict[int, FileReading]:
     """Readings that somebody has: a CSV file with text_id, start, end and logprob, one row a token, in order.
 
     `start` and `end` count characters from 0; `logprob` is a natural logarithm, -inf for a probability of 0, and empty
-    for a token that was not read, such as the first one.
+    for a token that was not read, such as the first one. A column `unknown` may say 1 where a token was read as one
+    class of everything unknown, and else 0.
 
     Raises:
         FileErrors: lists every problem with its line and column.
@@ -103,6 +114,7 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
     file, content = str(path), read_text_file(path, problems)
     known = {one.id: number for number, one in enumerate(texts)}
     columns: dict[int, list[tuple[int, int, float]]] = {}
+    marks: dict[int, list[bool]] = {}
     for line, row in _rows(file, content, TOKEN_COLUMNS, problems) if content else ():
         number = known.get(row["text_id"])
         if number is None:
@@ -126,14 +138,24 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
             )
         elif math.isnan(value) and rows:
             problems.add(file, line, "logprob", "is empty: only the first token of a text may be left unread")
+        elif (mark := row.get(UNKNOWN_COLUMN)) not in (None, "0", "1"):
+            problems.add(file, line, UNKNOWN_COLUMN, f"{mark[:20]!r} is not 0 or 1")
         else:
             rows.append((start, end, value))
+            if mark is not None:
+                marks.setdefault(number, []).append(mark == "1")
     if not problems:
         for number, one in enumerate(texts):
             if number not in columns:
                 problems.add(file, 1, "text_id", f"has no token of the text {one.id[:60]!r}")
     problems.raise_if_any()
-    return {number: _reading(texts[number].text, rows, tokenizer) for number, rows in columns.items()}
+    return {
+        number: FileReading(
+            _reading(texts[number].text, rows, tokenizer),
+            np.array(marks[number], dtype=bool) if number in marks else None,
+        )
+        for number, rows in columns.items()
+    }
 
 
 def _reading(text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str) -> TextReading:

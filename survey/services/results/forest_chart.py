@@ -7,7 +7,8 @@ from html import escape
 from typing import NamedTuple, Protocol
 
 WIDTH, LEFT, RIGHT, TOP, ROW, BOTTOM = 640, 210, 24, 56, 26, 52
-LONGEST = 30
+LETTER, WIDEST = 7.4, 380  # about the width of a letter, and the most that names may take
+LONGEST = 30  # of a name in the legend
 # Okabe and Ito's, which colour-blind people can distinguish; marks differ too, for prints in grey.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 MARKS = (
@@ -89,8 +90,12 @@ def forest(
     bottom = top + tall * len(shown)
     height = bottom + BOTTOM
 
+    # Long names make room for themselves, so that two that begin alike can be told apart.
+    left = min(max(LEFT, LETTER * max(len(row.name) for row in shown) + 20), WIDEST)
+    longest = round((left - 20) / LETTER)
+
     def across(value: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
+        return left + (WIDTH - left - RIGHT) * (value - low) / (high - low)
 
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>',
@@ -106,7 +111,7 @@ def forest(
     if mark_at is not None:
         x = f"{across(mark_at):.1f}"
         parts.append(f'<path d="M{x},{top - 6}V{bottom}" stroke="currentColor" stroke-dasharray="4 3"/>')
-    middle = (WIDTH + LEFT - RIGHT) / 2
+    middle = (WIDTH + left - RIGHT) / 2
     parts.append(f'<text x="{middle:.0f}" y="{height - 12}" text-anchor="middle">{escape(axis)}</text>')
     for place, words in enumerate(series if len(series) > 1 else ()):
         begin, line = 8 + 205 * (place % NAMES_A_LINE), TOP - 20 + 18 * (place // NAMES_A_LINE)
@@ -117,7 +122,9 @@ def forest(
         )
     for number, row in enumerate(shown):
         y = top + tall * (number + 0.5)
-        parts.append(f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(_short(row.name))}</text>')
+        parts.append(
+            f'<text x="{left - 10:g}" y="{y + 4:.1f}" text-anchor="end">{escape(_short(row.name, longest))}</text>'
+        )
         for place, figure in enumerate(row.figures):
             if _is_defined(figure):
                 aside = y + 7 * (place - (len(row.figures) - 1) / 2)
@@ -139,8 +146,8 @@ def _mark(figure: DrawnFigure, across: Callable[[float], float], y: float, place
     return found
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+def _short(name: str, longest: int = LONGEST) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def _round_steps(low: float, high: float) -> list[float]:

@@ -23,6 +23,7 @@ from predictors.evaluation.scoring import (
     text_intervals,
 )
 from predictors.readings import Text
+from predictors.readings.reading import common_begin
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
@@ -34,13 +35,14 @@ from survey.services.results.fragile_table import fragile_table
 SEED = 0
 BY_TEXT_SHOWN = 40  # Lines for people; files have all.
 INCOMPARABLE = "not comparable per token"
+UNRANKED = "is not ranked with models of another vocabulary"
 MODELS = (
     Column("model", "text", "What read the texts."),
     Column("group", "text", "The text or the task; empty for all texts together."),
-    Column("texts", "number", "How many texts."),
-    Column("tokens", "number", "How many tokens were read, without the end of a text."),
-    Column("words", "number", "Words of the texts: what stands between white space."),
-    Column("characters", "number", "Characters of the texts."),
+    Column("texts", "number", "How many texts, of those of which every model read something."),
+    Column("tokens", "number", "How many tokens of the characters that every model read, without the end of a text."),
+    Column("words", "number", "Words of these characters: what stands between white space."),
+    Column("characters", "number", "Characters that every model read."),
     Column("nats", "number", "Sum of -ln p over the tokens; empty where it is infinite."),
     Column("bits_per_character", "number", "nats / ln 2 / characters; empty where it is infinite."),
     Column("low", "number", "Lower end of its 95 % interval, by resampling texts; empty for a single text."),
@@ -55,10 +57,14 @@ MODELS = (
     Column("tokenizer", "text", "SHA-256 of what cut the texts into tokens."),
     Column("vocabulary", "number", "How many tokens the model chooses from; empty where that is not known."),
     Column("normalised_perplexity", "number", "Perplexity a token / vocabulary: 1 is a model that knows nothing."),
+    Column("unknown", "number", "Tokens read as one class of everything unknown; empty where that is not known."),
+    Column("unknown_share", "share", "These, of the tokens."),
+    Column("at_least", "number", "1 where such a class hides what stood there: the figures are lower bounds."),
+    Column("ranking", "number", "Models of the same number are ranked with one another, and no others."),
 )
 DIFFERENCES = (
-    Column("model", "text", "The model with the fewest bits a character."),
-    Column("other", "text", "Another model, on the same texts."),
+    Column("model", "text", "The model with the fewest bits a character of its ranking."),
+    Column("other", "text", "Another model of this ranking, on the same characters."),
     Column("difference", "number", "Bits a character of the one less those of the other."),
     Column("low", "number", "Lower end of its 95 % interval: texts resampled, the same ones for both models."),
     Column("high", "number", "Its upper end."),
@@ -80,17 +86,35 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """One model on all texts, and in each group."""
+    """One model on what all models read of the texts, and in each group.
+
+    scores: of the texts of which all read something. own: on all that this model read. unknown: tokens that it read as
+    one class of everything unknown, None where it does not say. unpaid: of these, with a probability above 0, which
+    says that something unknown stood there and not what.
+    """
 
     readings: Readings
     scores: Sequence[TextScore]
     total: TextScore
     groups: Mapping[str, TextScore]
     train: TrainTest | None
+    own: TextScore
+    unknown: int | None
+    unpaid: int
 
     @property
     def name(self) -> str:
         return self.readings.source.name
+
+    @property
+    def ranked_with(self) -> tuple[str, ...]:
+        """Models for which this is the same are ranked: those that pay for all they read, and those that leave the same
+        words unnamed."""
+        return tuple(sorted(self.readings.tokenizers)) if self.unpaid else ()
+
+    @property
+    def unknown_share(self) -> float | None:
+        return None if self.unknown is None or not self.total.tokens else self.unknown / self.total.tokens
 
     def normalised(self, score: TextScore) -> float | None:
         """Perplexity a token as a share of the vocabulary; None where the vocabulary is not known."""
@@ -120,24 +144,33 @@ def findings(
     names = [one.source.name for one in readings]
     if len(set(names)) < len(names):
         raise HunchError("model: two have the same name; name one of them: NAME=SCHEME:TARGET")
+    begins = _begins(readings, texts)
+    train_begins = _begins(train_readings, train)
     figures = [
-        _figures(one, texts, groups, train, train_readings[place] if train_readings else None)
+        _figures(
+            one,
+            texts,
+            begins,
+            groups,
+            learnt=_score_of(train_readings[place], train, train_begins) if train_readings else None,
+        )
         for place, one in enumerate(readings)
     ]
-    figures.sort(key=_by_bits)
+    rankings = _rankings(figures)
+    figures = [one for ranking in rankings for one in ranking]
     try:
-        intervals = text_intervals({one.name: one.scores for one in figures}, rng=generator(SEED, "perplexity"))
+        intervals = _intervals(rankings)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
     notes = _notes(figures, texts, train)
     detailed = any(reading.distributions is not None for one in figures for reading in one.readings.of_texts)
     return Findings(
         title="How well language models predict the texts",
-        lines=[f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"],
+        lines=_lines(texts, begins, models=len(readings)),
         tables=[
-            _table(figures, intervals, normalised=normalised),
-            *_differences(figures, intervals),
-            *_fragile(figures, texts),
+            _table(figures, intervals, rankings, normalised=normalised),
+            *_differences(rankings, intervals),
+            *_fragile(rankings, [one for one, begin in zip(texts, begins, strict=True) if begin < len(one.text)]),
         ],
         files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
         pictures=[
@@ -157,32 +190,93 @@ def findings(
                     "vocabulary": one.readings.vocabulary,
                     "normalised_perplexity": finite(one.normalised(one.total)),
                     "train": one.train.as_json() if one.train else None,
+                    "unknown": one.unknown,
+                    "unknown_share": one.unknown_share,
+                    "at_least": bool(one.unpaid),
+                    "ranking": place,
                 }
-                for one in figures
+                for place, ranking in enumerate(rankings, start=1)
+                for one in ranking
             ],
             "notes": notes,
         },
     )
 
 
+def _begins(readings: Sequence[Readings], texts: Sequence[Text]) -> list[int]:
+    """From which character of each text on all models read it."""
+    return [common_begin([one.of_texts[place] for one in readings], len(text.text)) for place, text in enumerate(texts)]
+
+
+def _lines(texts: Sequence[Text], begins: Sequence[int], *, models: int) -> list[str]:
+    lines = [f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"]
+    if any(begins):
+        who = "all models" if models > 1 else "the model"
+        left = sum(len(one.text) - begin for one, begin in zip(texts, begins, strict=True))
+        empty = sum(begin >= len(one.text) for one, begin in zip(texts, begins, strict=True))
+        nothing = f"; {empty} of the texts had nothing that {who} read" if empty else ""
+        lines.append(f"figures are of the {left:,} characters that {who} read{nothing}")
+    return lines
+
+
 def _figures(
-    readings: Readings,
-    texts: Sequence[Text],
-    groups: Sequence[str],
-    train: Sequence[Text],
-    train_readings: Readings | None,
+    readings: Readings, texts: Sequence[Text], begins: Sequence[int], groups: Sequence[str], learnt: TextScore | None
 ) -> ModelFigures:
-    scores = [reading.score(one.text) for reading, one in zip(readings.of_texts, texts, strict=True)]
+    scores = [
+        reading.score(one.text, begin=begin)
+        for reading, one, begin in zip(readings.of_texts, texts, begins, strict=True)
+    ]
     total = added(scores)
     of_groups = {
         group: added([score for score, own in zip(scores, groups, strict=True) if own == group])
         for group in dict.fromkeys(groups)
     }
-    learnt = None
-    if train_readings is not None:
-        of_train = [reading.score(one.text) for reading, one in zip(train_readings.of_texts, train, strict=True)]
-        learnt = TrainTest(added(of_train), total)
-    return ModelFigures(readings, scores, total, of_groups, learnt)
+    unknown, unpaid = _unknown(readings, texts, begins)
+    return ModelFigures(
+        readings,
+        [score for score in scores if score.characters],
+        total,
+        of_groups,
+        train=None if learnt is None else TrainTest(learnt, total),
+        own=added([reading.score(one.text) for reading, one in zip(readings.of_texts, texts, strict=True)]),
+        unknown=unknown,
+        unpaid=unpaid,
+    )
+
+
+def _score_of(readings: Readings, texts: Sequence[Text], begins: Sequence[int]) -> TextScore:
+    each = zip(readings.of_texts, texts, begins, strict=True)
+    return added([reading.score(one.text, begin=begin) for reading, one, begin in each])
+
+
+def _unknown(readings: Readings, texts: Sequence[Text], begins: Sequence[int]) -> tuple[int | None, int]:
+    if readings.unknown is None:
+        return None, 0
+    unknown = unpaid = 0
+    for reading, marks, one, begin in zip(readings.of_texts, readings.unknown, texts, begins, strict=True):
+        if begin < len(one.text):
+            inside = marks & (reading.of_text["start"] >= begin)
+            unknown += int(inside.sum())
+            unpaid += int((inside & np.isfinite(reading.log_probabilities)).sum())
+    return unknown, unpaid
+
+
+def _rankings(figures: Sequence[ModelFigures]) -> list[list[ModelFigures]]:
+    """Models that may be compared, best first: those that pay for all they read before those that do not."""
+    found: dict[tuple[str, ...], list[ModelFigures]] = {}
+    for one in sorted(figures, key=_by_bits):
+        found.setdefault(one.ranked_with, []).append(one)
+    return sorted(found.values(), key=lambda ranking: (ranking[0].unpaid > 0, ranking[0].name))
+
+
+def _intervals(rankings: Sequence[Sequence[ModelFigures]]) -> ModelIntervals:
+    of_model: dict[str, tuple[float, float] | None] = {}
+    differences: dict[str, tuple[float, float] | None] = {}
+    for ranking in rankings:
+        found = text_intervals({one.name: one.scores for one in ranking}, rng=generator(SEED, "perplexity"))
+        of_model.update(found.bits_per_character)
+        differences.update(found.differences)
+    return ModelIntervals(of_model, differences)
 
 
 def _by_bits(one: ModelFigures) -> tuple[float, str]:
@@ -193,15 +287,28 @@ def _by_bits(one: ModelFigures) -> tuple[float, str]:
 def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequence[Text]) -> list[str]:
     notes: list[str] = []
     if len({tokenizer for one in figures for tokenizer in one.readings.tokenizers}) > 1:
+        how = "within each ranking by bits a character" if any(one.unpaid for one in figures) else "by bits a character"
         notes.append(
-            f"{INCOMPARABLE}: the models cut texts into different tokens; compare them by bits a character, by which "
-            "the table is sorted"
+            f"{INCOMPARABLE}: the models cut texts into different tokens; compare them {how}, by which the table is "
+            "sorted"
         )
     for one in figures:
         found = one.readings.of_texts
         if any(reading.skips_first for reading in found):
             notes.append(
-                f"{one.name}: has no token for the beginning of a text, so that the first token of each was not read"
+                f"{one.name}: has no token for the beginning of a text, so that the first token of each was not read; "
+                "no model is scored there"
+            )
+        if one.own != one.total:
+            notes.append(
+                f"{one.name}: on all that it read: {in_words(one.own.bits_per_character, 3)} bits a character, "
+                f"{one.own.characters:,} characters"
+            )
+        if one.unpaid:
+            notes.append(
+                f"{one.name}: read {one.unknown:,} of {one.total.tokens:,} tokens as unknown, and paid nothing for "
+                f"which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of characters or of "
+                "tokens to compare"
             )
         if any(reading.reads_end for reading in found):
             whole = added([reading.score(text.text, with_end=True) for reading, text in zip(found, texts, strict=True)])
@@ -228,39 +335,50 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
     return notes
 
 
-def _differences(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> list[Table]:
-    """The best model less each other one, where there are several; their intervals are of the same resamples."""
-    best, *others = figures
+def _differences(rankings: Sequence[Sequence[ModelFigures]], intervals: ModelIntervals) -> list[Table]:
+    """The best model of each ranking less each other one; their intervals are of the same resamples."""
     rows: list[list[Any]] = []
     shown: list[list[str]] = []
-    for one in others:
-        ends = intervals.differences[one.name]
-        mine, theirs = (finite(model.total.bits_per_character) for model in (best, one))
-        value = None if mine is None or theirs is None else mine - theirs
-        low, high = ends or (None, None)
-        rows.append([best.name, one.name, value, low, high])
-        within = "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
-        shown.append([best.name, one.name, in_words(value, 3), within])
+    for best, *others in rankings:
+        for one in others:
+            ends = intervals.differences[one.name]
+            mine, theirs = (finite(model.total.bits_per_character) for model in (best, one))
+            value = None if mine is None or theirs is None else mine - theirs
+            low, high = ends or (None, None)
+            rows.append([best.name, one.name, value, low, high])
+            within = "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+            shown.append([best.name, one.name, in_words(value, 3), within])
     if not rows:
         return []
     layout = Layout(("model", "other", "bits / char, less", "95 %"), shown)
-    return [Table("differences", "Differences on the same texts", DIFFERENCES, rows, layouts=[layout])]
+    return [Table("differences", "Differences on the same characters", DIFFERENCES, rows, layouts=[layout])]
 
 
-def _fragile(figures: Sequence[ModelFigures], texts: Sequence[Text]) -> list[Table]:
-    """Which few texts carry the ranking by bits a character, of the models that have a finite one."""
-    ranked = [one for one in figures if finite(one.total.bits_per_character) is not None]
-    if len(ranked) < 2 or len(texts) < 2:
-        return []
-    characters = np.array([len(one.text) for one in texts], dtype=np.float64)
-    bits = np.array([[score.nats / LN2 for score in one.scores] for one in ranked]) / characters
-    found = fragile_means(values=-bits.T, weight=characters)  # Fewer bits are better.
-    names = [one.name for one in ranked]
-    return [fragile_table([("", found)], names, unit="texts", label=lambda place: texts[place].id)]
+def _fragile(rankings: Sequence[Sequence[ModelFigures]], texts: Sequence[Text]) -> list[Table]:
+    """Which few texts carry the ranking by bits a character, of the models that have a finite one. `texts`: those of
+    which all read something."""
+    ranked = [[one for one in ranking if finite(one.total.bits_per_character) is not None] for ranking in rankings]
+    ranked = [ranking for ranking in ranked if len(ranking) > 1] if len(texts) > 1 else []
+    tables = []
+    for place, ranking in enumerate(ranked, start=1):
+        characters = np.array([one.characters for one in ranking[0].scores], dtype=np.float64)
+        bits = np.array([[score.nats / LN2 for score in one.scores] for one in ranking]) / characters
+        found = fragile_means(values=-bits.T, weight=characters)  # Fewer bits are better.
+        names = [one.name for one in ranking]
+        of_file = "fragility" if place == 1 else f"fragility_{place}"
+        tables.append(fragile_table([("", found)], names, unit="texts", label=lambda one: texts[one].id, name=of_file))
+    return tables
 
 
-def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals, *, normalised: bool) -> Table:
-    header = ["model", "bits / char", "95 %", "perplexity / word", "perplexity / token", "tokens", "tokenizer"]
+def _table(
+    figures: Sequence[ModelFigures],
+    intervals: ModelIntervals,
+    rankings: Sequence[Sequence[ModelFigures]],
+    *,
+    normalised: bool,
+) -> Table:
+    header = ["model", "bits / char", "95 %", "perplexity / word", "perplexity / token", "tokens", "unknown"]
+    header += ["tokenizer"]
     trains = any(one.train is not None for one in figures)
     header += ["train", "train / test"] if trains else []
     header += ["perplexity / vocabulary"] if normalised else []
@@ -271,7 +389,7 @@ def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals, *, normal
             Layout(
                 ("group", "model", "bits / char", "perplexity / word", "perplexity / token", "tokens"),
                 [
-                    [name, one.name, *_cells(one.groups[name]), str(one.groups[name].tokens)]
+                    [name, one.name, *_cells(one.groups[name], one), str(one.groups[name].tokens)]
                     for name in names[:BY_TEXT_SHOWN]
                     for one in figures
                 ],
@@ -281,21 +399,31 @@ def _table(figures: Sequence[ModelFigures], intervals: ModelIntervals, *, normal
                 else "",
             )
         )
-    rows = [_row(one, "", one.total, len(one.scores), intervals.bits_per_character[one.name]) for one in figures]
-    rows += [_row(one, name, one.groups[name], None, None) for one in figures for name in names]
+    ranks = {one.name: place for place, ranking in enumerate(rankings, start=1) for one in ranking}
+    rows = [
+        _row(one, "", one.total, len(one.scores), intervals.bits_per_character[one.name], ranks[one.name])
+        for one in figures
+    ]
+    rows += [_row(one, name, one.groups[name], None, None, ranks[one.name]) for one in figures for name in names]
     return Table("perplexity", "Perplexity", MODELS, rows, layouts=layouts)
 
 
-def _cells(score: TextScore) -> list[str]:
+def _cells(score: TextScore, of: ModelFigures) -> list[str]:
     return [
-        in_words(score.bits_per_character, 3),
-        in_words(score.perplexity_per_word),
+        _bound(score.bits_per_character, of, 3),
+        _bound(score.perplexity_per_word, of, 2),
         in_words(score.perplexity_per_token),
     ]
 
 
+def _bound(value: float | None, of: ModelFigures, digits: int) -> str:
+    """A figure, said to be a lower bound where the model has not paid for all it read."""
+    return f"{'≥ ' if of.unpaid and value is not None else ''}{in_words(value, digits)}"
+
+
 def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool, normalised: bool) -> list[str]:
-    bits, per_word, per_token = _cells(one.total)
+    bits, per_word, per_token = _cells(one.total, one)
+    share = one.unknown_share
     interval = intervals.bits_per_character[one.name]
     cells = [
         one.name,
@@ -304,6 +432,7 @@ def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool, normal
         per_word,
         per_token,
         str(one.total.tokens),
+        "-" if share is None else f"{100 * share:.1f} %",
         ", ".join(tokenizer[:8] for tokenizer in sorted(one.readings.tokenizers)),
     ]
     if trains:
@@ -316,13 +445,18 @@ def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool, normal
             ]
         )
     if normalised:
-        share = one.normalised(one.total)
-        cells.append("∞" if share is not None and math.isinf(share) else "-" if share is None else f"{share:.3g}")
+        of_all = one.normalised(one.total)
+        cells.append("∞" if of_all is not None and math.isinf(of_all) else "-" if of_all is None else f"{of_all:.3g}")
     return cells
 
 
 def _row(
-    one: ModelFigures, group: str, score: TextScore, texts: int | None, interval: tuple[float, float] | None
+    one: ModelFigures,
+    group: str,
+    score: TextScore,
+    texts: int | None,
+    interval: tuple[float, float] | None,
+    ranking: int,
 ) -> list[Any]:
     train = one.train if not group else None
     said = score.as_json()
@@ -348,6 +482,10 @@ def _row(
         " ".join(sorted(one.readings.tokenizers)),
         one.readings.vocabulary,
         finite(one.normalised(score)),
+        None if group else one.unknown,
+        None if group else one.unknown_share,
+        int(one.unpaid > 0),
+        ranking,
     ]
 
 
@@ -381,7 +519,8 @@ def _expected(listed: Any, place: int) -> list[Any]:
     ]
 
 
-WIDTH, ROW, LEFT, RIGHT, TOP = 640, 34, 210, 70, 44
+WIDTH, ROW, RIGHT, TOP = 640, 34, 84, 44
+LEFT, WIDEST, LETTER = 210, 380, 7.4  # of names: the room they have at least and at most; the width of a letter, about
 
 
 def _draw(figures: Sequence[ModelFigures], intervals: ModelIntervals, path: Path) -> None:
@@ -394,35 +533,38 @@ def picture(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> str:
     ends += [end for one in figures for end in intervals.bits_per_character[one.name] or ()]
     most = max([end for end in ends if end is not None and math.isfinite(end)], default=1.0) * 1.05 or 1.0
     height = TOP + ROW * len(figures) + 30
+    left = min(max(LEFT, LETTER * max(len(one.name) for one in figures) + 20), WIDEST)
+    longest = round((left - 20) / LETTER)
+
+    def across(value: float) -> float:
+        return left + (WIDTH - left - RIGHT) * value / most
+
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'aria-labelledby="perplexity-title" font-family="sans-serif" font-size="13" fill="currentColor">',
         '<title id="perplexity-title">Bits a character of each model; lower is better</title>',
-        f'<text x="{LEFT}" y="22" font-size="15">Bits a character (lower is better)</text>',
-        f'<path d="M{LEFT},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.4"/>',
+        f'<text x="{left:g}" y="22" font-size="15">Bits a character (lower is better)</text>',
+        f'<path d="M{left:g},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.4"/>',
     ]
     for step in np.linspace(0, most, 5).tolist():
-        x = _across(step, most)
+        x = across(step)
         parts.append(f'<path d="M{x:.1f},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.15"/>')
         parts.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{step:.2f}</text>')
     for place, one in enumerate(figures):
         y = TOP + ROW * place + ROW / 2
         bits, interval = one.total.bits_per_character, intervals.bits_per_character[one.name]
-        name = one.name if len(one.name) <= 28 else f"{one.name[:27]}…"
-        parts.append(f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        name = one.name if len(one.name) <= longest else f"{one.name[: longest - 1]}…"
+        parts.append(f'<text x="{left - 10:g}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
         if bits is None or not math.isfinite(bits):
-            parts.append(f'<text x="{LEFT + 8}" y="{y + 4:.1f}">{in_words(bits)}</text>')
+            parts.append(f'<text x="{left + 8:g}" y="{y + 4:.1f}">{in_words(bits)}</text>')
             continue
         if interval is not None:
-            low, high = (_across(min(end, most), most) for end in interval)
+            low, high = (across(min(end, most)) for end in interval)
             ends_of = f"M{low:.1f},{y - 6:.1f}v12M{high:.1f},{y - 6:.1f}v12"
             parts.append(f'<path d="M{low:.1f},{y:.1f}H{high:.1f}{ends_of}" stroke="#0072b2" stroke-width="2"/>')
-        x = _across(bits, most)
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#0072b2"/>')
-        parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{y + 4:.1f}">{bits:.3f}</text>')
+        x = across(bits)
+        fill = "none" if one.unpaid else "#0072b2"
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="#0072b2"/>')
+        parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{y + 4:.1f}">{_bound(bits, one, 3)}</text>')
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _across(bits: float, most: float) -> float:
-    return LEFT + (WIDTH - LEFT - RIGHT) * bits / most

@@ -235,6 +235,16 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "holdout": plan.holdout.items,
                 "controls": sum(count for _kind, count in (*plan.sampled.controls, *plan.holdout.controls)),
             }
+        if stage.design.kind == "test_set" and slots.get("sampled", 0) > stage.sittings:
+            yield Finding(
+                "remark",
+                f"stages.{index}",
+                "a test stage takes the highest and the lowest predictions, which may be about few questions. One that "
+                f"is in more slots than there are sittings ({stage.sittings}) cannot be dealt into booklets of "
+                f"{config.sitting.items} items: predictions decide that, so that nobody can check it now. Then run "
+                f"plan_stage {config.slug} {index} --short-booklets, which needs more sittings and pays each in full: "
+                "leave some money for them",
+            )
         so_far += slots.get("sampled", 0) if stage.teaches else 0
         found.stages.append(
             StageFacts(

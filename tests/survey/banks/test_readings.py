@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from predictors.readings import Text, parse_source
+from predictors.readings import Text, TextReading, parse_source
+from predictors.readings.reading import common_begin, make_tokens
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
 from survey.services.banks import ngrams, readings, text_files
@@ -253,7 +254,7 @@ def test_a_missing_file_of_readings_is_named(tmp_path):
 
 
 def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_path, capsys):
-    trained("words", [made_text(5000)], unit="word")
+    trained("words", [made_text(5000), *(made_text(200, i) for i in range(1, 6))], unit="word")
     trained("letters", [made_text(5000)], unit="character", order=3)
     path = written(tmp_path / "t.csv", "id,text\n" + "".join(f"{i},{made_text(200, i)}\n" for i in range(1, 6)))
     models = ["--model", "W=ngram:words", "--model", "L=ngram:letters"]
@@ -288,6 +289,114 @@ def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_pat
         float(next(row for row in rows if row["group"] == "1" and row["model"] == "L")["nats"]) / np.log(2)
     )
     assert "<svg" in (tmp_path / "out" / "perplexity.svg").read_text(encoding="utf-8")
+
+
+def compare(path: str, *models: str, out: Path, **options) -> None:
+    call_command("perplexity", path, *[part for one in models for part in ("--model", one)], out=out, **options)
+
+
+def whole_rows(folder: Path) -> dict[str, dict[str, str]]:
+    with (folder / "perplexity.csv").open(newline="", encoding="utf-8") as file:
+        return {row["model"]: row for row in csv.DictReader(file) if not row["group"]}
+
+
+def test_models_are_compared_on_what_all_of_them_have_read(tmp_path, capsys):
+    path = written(tmp_path / "t.txt", "x\nA longer line.\n")
+    rows = ["t.txt:1,0,1,{first}\n", "t.txt:2,0,1,{first}\n", "t.txt:2,1,14,-6\n"]
+    files = {
+        name: written(tmp_path / f"{name}.csv", HEADER + "".join(rows).format(first=first))
+        for name, first in (("short", ""), ("whole", "-3"))
+    }
+    models = [f"{name}=file:{file}" for name, file in files.items()]
+    compare(path, *models, lines=True, out=tmp_path / "out")
+    said = capsys.readouterr()
+    found = whole_rows(tmp_path / "out")
+    for row in found.values():
+        assert (row["texts"], row["tokens"], row["words"], row["characters"]) == ("1", "1", "2", "13")
+        assert float(row["bits_per_character"]) == pytest.approx(6 / np.log(2) / 13)
+    assert "figures are of the 13 characters that all models read; 1 of the texts had nothing that all models read" in (
+        said.out
+    )
+    assert f"whole: on all that it read: {12 / np.log(2) / 15:.3f} bits a character" in said.err
+    with (tmp_path / "out" / "differences.csv").open(newline="", encoding="utf-8") as file:
+        (apart,) = csv.DictReader(file)
+    assert float(apart["difference"]) == 0
+
+
+def test_texts_of_which_nothing_was_read_are_in_no_denominator(tmp_path, capsys):
+    path = written(tmp_path / "t.txt", "a\nI\nto be\n")
+    own = written(tmp_path / "own.csv", HEADER + "t.txt:1,0,1,\nt.txt:2,0,1,\nt.txt:3,0,2,\nt.txt:3,2,5,-3\n")
+    call_command("perplexity", path, lines=True, model=[f"M=file:{own}"], out=tmp_path / "out")
+    row = whole_rows(tmp_path / "out")["M"]
+    assert float(row["bits_per_character"]) == pytest.approx(3 / np.log(2) / 3) and row["texts"] == "1"
+    assert "2 of the texts had nothing that the model read" in capsys.readouterr().out
+    nothing = written(tmp_path / "n.txt", "a\n")
+    of_it = written(tmp_path / "of_it.csv", HEADER + "n.txt:1,0,1,\n")
+    call_command("perplexity", nothing, lines=True, model=[f"M=file:{of_it}"], out=tmp_path / "none")
+    assert whole_rows(tmp_path / "none")["M"]["bits_per_character"] == ""
+
+
+def test_a_token_that_stands_across_the_common_beginning_counts_for_nobody():
+    texts = [Text("a", "one two three")]
+    starts = {
+        "unread": [(0, 3, np.nan), (3, 7, -1.0), (7, 13, -1.0)],
+        "across": [(0, 5, -1.0), (5, 7, -1.0), (7, 13, -1.0)],
+    }
+    both = [TextReading(make_tokens(*zip(*rows, strict=True)), name) for name, rows in starts.items()]
+    assert common_begin(both, 13) == 7
+    assert [one.score(texts[0].text, begin=7).tokens for one in both] == [1, 1]
+
+
+def test_unknown_words_are_counted_and_nobody_is_ranked_by_them(tmp_path, capsys):
+    trained("few", ["a b a b"], order=1)
+    trained("many", ["one two three four five six seven eight nine ten one two four three five seven six"], order=1)
+    trained("letters", ["a b a b"], order=1, unit="character")
+    path = written(tmp_path / "t.txt", "zz yy xx ww")
+    models = ["ngram:few", "ngram:many", "ngram:letters"]
+    compare(path, *models, out=tmp_path / "out")
+    said = capsys.readouterr()
+    found = whole_rows(tmp_path / "out")
+    assert [found[one]["unknown"] for one in models] == ["4", "4", "0"]
+    assert [found[one]["at_least"] for one in models] == ["1", "1", "0"]
+    assert len({found[one]["ranking"] for one in models}) == 3 and next(iter(found)) == "ngram:letters"
+    assert not (tmp_path / "out" / "differences.csv").exists() and not (tmp_path / "out" / "fragility.csv").exists()
+    assert "100.0 %" in said.out and "≥ " in said.out and said.err.count(perplexities.UNRANKED) == 2
+    # All that letters lack, each of 1,112,064 - 3 characters, has to be paid for.
+    assert float(found["ngram:letters"]["bits_per_character"]) > 15
+
+
+def test_models_of_one_vocabulary_are_ranked_though_words_are_unknown(tmp_path):
+    for order in (1, 2):
+        trained(f"o{order}", ["one two three", "two one", "three two"], order=order)
+    path = written(tmp_path / "t.txt", "one two four")
+    compare(path, "ngram:o1", "ngram:o2", out=tmp_path / "out")
+    assert {row["ranking"] for row in whole_rows(tmp_path / "out").values()} == {"1"}
+    with (tmp_path / "out" / "differences.csv").open(newline="", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 1
+
+
+def test_a_file_of_readings_may_say_which_tokens_were_unknown(tmp_path):
+    path = written(tmp_path / "t.txt", "one two")
+    rows = "t.txt,0,3,-1,1\nt.txt,3,7,-1,0\n"
+    own = written(tmp_path / "own.csv", HEADER.replace("\n", ",unknown\n") + rows)
+    call_command("perplexity", path, model=[f"M=file:{own}"], out=tmp_path / "out")
+    row = whole_rows(tmp_path / "out")["M"]
+    assert (row["unknown"], row["unknown_share"], row["at_least"]) == ("1", "0.5", "1")
+    bad = written(tmp_path / "bad.csv", HEADER.replace("\n", ",unknown\n") + rows.replace(",1\n", ",yes\n"))
+    with pytest.raises(FileErrors, match="2: unknown: 'yes' is not 0 or 1"):
+        read(f"M=file:{bad}", [Text("t.txt", "one two")])
+
+
+def test_a_log_probability_above_0_of_a_server_is_refused(server):
+    def above(seen):
+        said = listing(seen)
+        said.body["choices"][0]["logprobs"]["token_logprobs"][1] = 0.7
+        return said
+
+    server.answer = above
+    with pytest.raises(HunchError, match="a log-probability is above 0"):
+        read("endpoint:m")
+    assert not Reading.objects.exists()
 
 
 def test_infinite_figures_are_said_with_a_sign_and_null(tmp_path, capsys):

@@ -21,7 +21,7 @@ from survey.instruments.cloze.analysis.normalising import Match, letters, match_
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
-from survey.instruments.cloze.reading import read_models, words_of_models
+from survey.instruments.cloze.reading import read_models, unknown_words, words_of_models
 from survey.models import SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams
@@ -433,6 +433,13 @@ def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> No
     assert np.isfinite(values).all() and (values > 0).all()
     assert model.of("corrected", [questions[0].pk], [2]) == model.of("surprisal", [questions[0].pk], [2])
     assert np.isnan(model.of("surprisal", [questions[0].pk], [99])).all()
+    # "old" is a word that the model knows; where it knows none, the report has to say so.
+    everything = {question.pk: question for question in questions}
+    known = unknown_words(study.config.models[0], everything, [questions[0].pk], [2])
+    learnt = ngrams.load("tiny").vocabulary
+    asked = [(question.pk, place) for question in questions for place in range(len(question.plain.split()))]
+    missing = sum(word not in learnt for question in questions for word in question.plain.split())
+    assert known == 0 and unknown_words(study.config.models[0], everything, *zip(*asked, strict=True)) == missing > 0
     # A model of words says what it expected: "man" came once after "old" in what it learnt.
     assert (model.of("entropy", [questions[0].pk], [2]) > 0).all()
     expected = model.words(questions[0].pk, 2)

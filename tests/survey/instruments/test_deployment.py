@@ -8,7 +8,7 @@ from survey.instruments.belief_update.reports.deployment import (
     Rule,
     compare_deployment,
     failures_of_generalization,
-    why_nothing_is_deployed,
+    why_beliefs_decide_nothing,
 )
 
 
@@ -33,9 +33,11 @@ def test_a_threshold_is_not_reached_by_being_equal():
 
 
 def test_a_threshold_above_every_belief_deploys_nothing_and_says_so():
-    assert "deploys nothing" in why_nothing_is_deployed([0.55, 0.66], Rule("threshold", 0.9))
-    assert why_nothing_is_deployed([0.55, 0.95], Rule("threshold", 0.9)) == ""
-    assert why_nothing_is_deployed([0.5], Rule("proportional")) == ""
+    assert "deploys nothing" in why_beliefs_decide_nothing([0.55, 0.66], Rule("threshold", 0.9))
+    assert why_beliefs_decide_nothing([0.55, 0.95], Rule("threshold", 0.9)) == ""
+    assert why_beliefs_decide_nothing([0.5], Rule("proportional")) == ""
+    assert "plain accuracy" in why_beliefs_decide_nothing([0.55, 0.66], Rule("threshold", 0.5))
+    assert why_beliefs_decide_nothing([0.5, 0.66], Rule("threshold", 0.5)) == ""
 
 
 def test_a_better_model_can_do_worse_when_people_deploy_it():

@@ -18,12 +18,13 @@ from django.test.utils import CaptureQueriesContext
 from predictors.readings import Text
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
-from survey.instruments.next_token.analysis.guesses import most_bits
+from survey.instruments.next_token.analysis.guesses import ModelGuesses, most_bits
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.next_token.wording import shown_token, typed_token
 from survey.models import ApiToken, Score, Sitting, SnapshotAnswer, Stage, Study
 from survey.services.banks import ngrams, passages
+from survey.services.banks.readings import text_hash
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
@@ -33,6 +34,7 @@ from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.services.sittings.flow import Step, current_step
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
+from survey.study_file.language_models import LanguageModelConfig
 from tests import cast
 from tests.frontend.pages import arrive, read
 
@@ -507,3 +509,50 @@ def test_simulated_people_are_right_as_often_as_they_are_made_to_be(tales: None)
     ]
     chance = chance_of(before, truth, person.ability)  # type: ignore[attr-defined]
     assert abs(np.mean(hits) - chance) < 4 * np.sqrt(chance * (1 - chance) / 400) + 0.01
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("endpoint:gpt-3", "behind a server"), ("file:own.csv", "a file of readings")]
+)
+def test_a_model_that_names_no_tokens_is_refused_with_what_to_do(tales: None, source: str, said: str) -> None:
+    """Neither check nor preparation leads in a circle."""
+    with pytest.raises(FileErrors, match=rf"{said} does not name the tokens of pairs:tales.*local:FOLDER") as found:
+        cast.study(**{**STUDY, "models": [{"name": "far", "source": source}]})
+    assert "prepare_passages" not in found.value.message
+    with pytest.raises(SystemExit):
+        call_command("prepare_passages", bank="tales", tokenizer="pairs:tales", model=[f"far={source}"], verbosity=0)
+
+
+def test_models_are_compared_at_positions_that_all_have_read(tales: None) -> None:
+    from survey.instruments.next_token.reports.study_report import _at_common_positions
+
+    nan = float("nan")
+    short = ModelGuesses("short", np.array([nan, 1.0, 0.0]), np.array([nan, 1.0, 2.0]))
+    whole = ModelGuesses("whole", np.array([1.0, 1.0, 0.0]), np.array([9.0, 1.0, 2.0]))
+    found, notes = _at_common_positions([short, whole])
+    assert all(np.array_equal(one.surprisal, [nan, 1.0, 2.0], equal_nan=True) for one in found)
+    assert notes == ["models are compared at the 2 guesses at positions that all of them have read"]
+    assert _at_common_positions([whole]) == ([whole], [])
+
+
+def test_the_demonstration_teaches_that_models_guess_better_than_people() -> None:
+    """By the chances with which simulated people guess, at the very tokens of the passages that come with Hunch."""
+    from survey.instruments.next_token import demonstration
+    from survey.instruments.next_token.people import chance_of
+
+    bank = demonstration.load_bank()
+    questions = list(bank.questions.order_by("position"))
+    row = passages.registered(passages.STARTER_TOKENIZER)
+    texts = passages.texts_of(questions)
+    cut = passages.tokens_of(row, texts)
+    source = passages.source_of(LanguageModelConfig(name="trigram", source="ngram:next-token-trigram"))
+    expected = passages.expectations_of(source, row, texts)
+    people, model = [], []
+    for text in texts:
+        sha256 = text_hash(text.text)
+        for token, said in zip(cut[sha256], expected[sha256], strict=True):
+            if token["start"] > 60:
+                truth = text.text[token["start"] : token["end"]]
+                people.append(chance_of(text.text[: token["start"]], truth))
+                model.append(said["top_id"] == token["id"])
+    assert 0.02 < np.mean(people) < 0.75 * np.mean(model)

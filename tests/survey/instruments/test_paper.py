@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -549,3 +550,33 @@ def test_the_papers_own_files_give_the_papers_tables_2_and_5(study_data: Path, t
         means = {row["outcome"]: row for row in csv.DictReader(file) if row["figure"] == "mean"}
     for row in means.values():
         assert row["n"] == "500" and float(row["value"]) == pytest.approx(float(row["paper"]), abs=0.02)
+
+
+def test_the_papers_own_numbers_stand_beside_tables_3_and_4() -> None:
+    """All 22 areas, each at its tasks, and none at others."""
+    pairs = [*paper.PAPER_TABLE_4, ("other", "task")]
+    tasks = [pair for pair in pairs for _row in range(6)]
+    single = list(paper.PAPER_TABLE_3)
+    tasks += [(first or "any", second or "any") for first, second in single for _row in range(6)]
+    labels = np.tile([0.0, 1.0], len(tasks) // 2)
+    scores = np.linspace(0, 1, len(tasks))
+    groupings = {
+        "table3": [[(first, "") for first, _second in tasks], [("", second) for _first, second in tasks]],
+        "table4": [tasks],
+    }
+    for name, known in (("table3", paper.PAPER_TABLE_3), ("table4", paper.PAPER_TABLE_4)):
+        table = paper.group_table(name, name, labels, scores, groupings[name], note="").table
+        assert table is not None
+        assert {(row[0], row[1]): row[-1] for row in table.rows if row[-1] is not None} == known
+        assert table.columns[-1].name == "paper" and "(paper: 1.000)" in str(table.layouts[0].rows)
+    assert len(paper.PAPER_TABLE_3) + len(paper.PAPER_TABLE_4) == 22
+
+
+@pytest.mark.parametrize("name", ["Mistral-7B-Instruct", "mistralai/Mistral-7B-Instruct-v0.1"])
+def test_the_papers_own_numbers_stand_beside_mistral(name: str) -> None:
+    alphas, ends = np.array(paper.PAPER_ALPHAS), np.full((4, 2), np.nan)
+    score = SimpleNamespace(name=name, pairs=500, alphas=alphas, accuracy=alphas, cross_entropy=alphas)
+    score.accuracy_interval = score.cross_entropy_interval = ends
+    found = {name: piece.table for name, piece in paper.model_tables([score])}  # type: ignore[list-item]
+    assert [row[-1] for row in found["table2"].rows] == [0.517, 0.393, 0.387, 0.384]
+    assert [row[-1] for row in found["table5"].rows] == [0.689, 0.935, 0.954, 0.960]

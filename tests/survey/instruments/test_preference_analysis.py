@@ -215,6 +215,62 @@ def test_a_judge_that_says_nothing_stops_no_report(verdict: str, tmp_path: Path)
     assert judge["items"] == 40 and judge["unreadable"] == (80 if verdict == "unreadable" else 0)
 
 
+def compared(folder: Path, rows: list[str], *judged: str, header: str = "", out: Path | None = None) -> dict[str, Any]:
+    comparisons, judgements = folder / "c.csv", folder / "j.csv"
+    comparisons.write_text("\n".join([header or "prompt,model_a,model_b,annotator,outcome", *rows]) + "\n")
+    judgements.write_text("\n".join(["prompt,model_a,model_b,judge,outcome", *judged]) + "\n")
+    files = ["--comparisons", str(comparisons), *(["--judgements", str(judgements)] if judged else [])]
+    call_command("preferences", *files, "--out", str(folder))
+    found: dict[str, Any] = json.loads((folder / "preferences.json").read_text())
+    return found
+
+
+def places_of(folder: Path, by: str = "people") -> dict[str, str]:
+    with (folder / "ranking.csv").open(newline="") as file:
+        return {row["model"]: row["place"] for row in csv.DictReader(file) if row["by"] == by and not row["category"]}
+
+
+def test_equally_strong_models_share_a_place_and_nobody_is_first(tmp_path: Path, capsys: Any) -> None:
+    pairs = [("A", "B"), ("B", "C"), ("A", "C")]
+    rows = [f"p{k}{a}{b},{a},{b},x{k},tie" for k in range(5) for a, b in pairs]
+    compared(tmp_path, rows)
+    said = capsys.readouterr().out
+    assert "Nobody is first: A, B, C are equally strong." in said and "First is" not in said
+    assert places_of(tmp_path) == {"A": "1", "B": "1", "C": "1"}
+    compared(tmp_path, [f"p{k}{a}{b},{a},{b},x{k},{'b' if b == 'C' else 'tie'}" for k in range(5) for a, b in pairs])
+    assert places_of(tmp_path) == {"C": "1", "A": "2", "B": "2"}
+    assert "First is C" in capsys.readouterr().out
+
+
+def test_verdicts_that_could_not_be_read_rank_nobody(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{k},A,B,x{k % 3},{'ab'[k % 2]}" for k in range(20)]
+    compared(tmp_path, rows, *(f"p{k},A,B,j,unreadable" for k in range(20)))
+    assert places_of(tmp_path, "j") == {} and "j: none of its 20 verdicts could be read" in capsys.readouterr().err
+    some = [f"p{k},A,B,j,{'a' if k < 12 else 'b' if k < 15 else 'unreadable'}" for k in range(20)]
+    with_them = compared(tmp_path, rows, *some)["bradley_terry"]["j"]
+    without = compared(tmp_path, rows, *some[:15])["bradley_terry"]["j"]
+    assert with_them == without
+
+
+def test_a_judge_is_introduced_by_the_figure_that_no_name_decides(tmp_path: Path, capsys: Any) -> None:
+    # The better reply is always called A, so that neither side varies much; the judge is right in nine of ten.
+    rows = [f"p{k},A,B,x{k % 3},{'b' if k % 10 == 9 else 'a'}" for k in range(40)]
+    judge = compared(tmp_path, rows, *(f"p{k},A,B,j,{'b' if k % 10 == 8 else 'a'}" for k in range(40)))["judges"]["j"]
+    assert judge["pearson"] < 0 < judge["uncentred"]
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("j: accuracy 0.800")]
+    assert f"uncentred correlation {judge['uncentred']:.3f}" in line
+
+
+def test_lengths_of_prompts_are_those_of_texts_and_never_of_names(tmp_path: Path, capsys: Any) -> None:
+    header = "prompt,model_a,model_b,annotator,outcome,reply_a,reply_b"
+    rows = [f"17{k},A,B,x{k},a,one two,three" for k in range(12)]
+    found = compared(tmp_path, rows, header=header)
+    assert "prompts" not in [one["what"] for one in found["lengths"]]
+    assert "give the texts as prompt_text" in capsys.readouterr().err
+    texts = compared(tmp_path, [f"{row},one two three" for row in rows], header=f"{header},prompt_text")
+    assert texts["lengths"][0] == {**texts["lengths"][0], "what": "prompts", "count": 12, "mean": 3.0}
+
+
 def test_adaptive_studies_with_known_strengths_are_covered() -> None:
     """60 studies with fixed seeds; benchmarks/preference_laws.py has 2,000 of each design."""
     world = PreferenceWorld(theta=spaced(4, 2.0), gamma=0.4, prompts=60)

@@ -118,6 +118,24 @@ def test_files_say_which_models_dominate_and_what_people_get_from_them(files, tm
     assert "Is one right wherever the other is?" in out
 
 
+@pytest.mark.parametrize(
+    ("threshold", "share", "said"),
+    [("0.5", "1.0", "deploys every model everywhere"), ("0.7", "0.0", "deploys nothing")],
+)
+def test_where_beliefs_decide_nothing_no_order_is_said_to_be_kept(files, tmp_path, threshold, share, said):
+    files["answers"] = written(
+        tmp_path / "two.csv",
+        ["llm", "question_id", "correct"],
+        [*ANSWERS, ("better", "m:1", "1"), ("better", "m:2b", "1"), ("better", "h:1", "1")],
+    )
+    out, _err = run(files, f"--threshold={threshold}", "--out", str(tmp_path / "out"))
+    rows = list(csv.DictReader((tmp_path / "out" / "domination_deployed.csv").open()))
+    (row,) = [row for row in rows if row["rule"] == "threshold"]
+    assert (row["verdict"], row["better_deployed"], row["worse_deployed"]) == ("undecided", share, share)
+    assert {row["verdict"] for row in rows if row["rule"] == "proportional"} == {"kept"}
+    assert said in out
+
+
 def test_a_question_that_is_not_there_is_named_with_its_row(files, tmp_path):
     files["questions"] = written(tmp_path / "fewer.csv", ["id", "source", "question"], QUESTIONS[:3])
     assert "sample.csv:3: q2: no question of source 'history' has this text: 'nan'" in refused(files)

@@ -251,6 +251,9 @@ def test_who_waits_reads_why_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(progress_bars.time, "sleep", go_on)
     progress_bars.wait_for_pipeline(lifecycle.close_stage(stage), say=heard.append)
+    # The demo runs its own workers, and asks nobody to start any.
+    assert "hunch up" in progress_bars._why_nothing_moves(stage, own_workers=False)
+    assert "start" not in progress_bars._why_nothing_moves(stage, own_workers=True)
     assert heard == ["Waiting for 1 people who are still inside. To stop waiting for them: `close_stage cast --now`."]
 
 

@@ -222,6 +222,9 @@ def test_it_says_what_a_test_stage_asks_for_and_refuses_a_pool_without_enough_at
     assert test is not None
     assert (test.items, test.responses_per_item, test.from_top, test.from_bottom) == (6, 4, 4, 2)
     assert (test.ties, test.candidates) == ("left_out", 31)  # ceil(0.1 * 31) = 4 and ceil(0.1 * 30) = 3.
+    # What predictions will be about is not known yet, so that the way out is said before anybody is paid.
+    (remark,) = [one for one in messages(checked(**common), "remark") if one.startswith("stages.2")]
+    assert "plan_stage" in remark and "2 --short-booklets" in remark
     few = messages(checked(**common, candidates={"size": 30}))
     assert any(one.startswith("candidates.size: 30: stage 2 draws 4 items from the top 0.1") for one in few)
     assert not any(one.startswith("candidates.size") for one in messages(checked(**common, candidates={"size": 31})))

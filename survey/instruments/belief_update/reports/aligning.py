@@ -35,7 +35,8 @@ from .deployment import (
     carried_by,
     compare_deployment,
     failures_of_generalization,
-    why_nothing_is_deployed,
+    known_beliefs,
+    why_beliefs_decide_nothing,
 )
 from .domination import DeploymentGap, Domination, deployment_gaps, dominations, resampled_pairs
 from .rows import BeliefRows, belief_rows, belief_update_of
@@ -527,8 +528,7 @@ def _deployment(
         for rule in rules_of(threshold):
             rows = [model_rows(trial, by_model) for trial in found.trials]
             figures, reversals = compare_deployment(rows, rule, rng=found.rng, samples=samples)
-            highest = np.concatenate([row.belief[row.known] for row in rows])
-            note = why_nothing_is_deployed(highest, rule)
+            note = why_beliefs_decide_nothing(known_beliefs(rows), rule)
             carried = carried_by(rows, rule)
             tables.append(DeploymentTable(rule, source, tuple(figures), tuple(reversals), note, carried))
     return tables

@@ -8,6 +8,7 @@ belief b; t says whether the model answers x correctly. A better model can do wo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,14 +41,18 @@ class Rule:
         return b if self.kind == "proportional" else (b > self.threshold).astype(np.float64)
 
 
-def why_nothing_is_deployed(belief: ArrayLike, rule: Rule) -> str:
-    """A sentence if the threshold lies above every belief; else empty."""
-    highest = float(np.max(np.asarray(belief, dtype=np.float64)))
-    if rule.kind == "proportional" or highest > rule.threshold:
+def why_beliefs_decide_nothing(belief: ArrayLike, rule: Rule) -> str:
+    """A sentence if the threshold lies above every belief, or below every one; else empty."""
+    beliefs = np.asarray(belief, dtype=np.float64)
+    lowest, highest = float(beliefs.min()), float(beliefs.max())
+    if rule.kind == "proportional" or lowest <= rule.threshold < highest:
         return ""
+    spread = "mixture beliefs lie between the average posteriors, regression beliefs spread wider"
+    if highest <= rule.threshold:
+        return f"no belief is above {highest:.3f}, so that a threshold of {rule.threshold:g} deploys nothing; {spread}"
     return (
-        f"no belief is above {highest:.3f}, so that a threshold of {rule.threshold:g} deploys nothing; mixture beliefs "
-        "lie between the average posteriors, regression beliefs spread wider"
+        f"no belief is below {lowest:.3f}, so that a threshold of {rule.threshold:g} deploys every model everywhere, "
+        f"and what people get is its plain accuracy; {spread}"
     )
 
 
@@ -99,6 +104,11 @@ class ModelRows:
         right = np.where(self.known, self.correct, 0.0)
         h = (rule.deployed(np.where(self.known, self.belief, 0.0)) * mass).reshape(-1, n).sum(axis=0)
         return np.stack([counted, right * counted, h, h * right], axis=1)
+
+
+def known_beliefs(rows: Sequence[ModelRows]) -> Floats:
+    """Every belief that counts, of all these models together (k,); of both outcomes where a row has two."""
+    return np.concatenate([one.belief[..., one.known].reshape(-1) for one in rows])
 
 
 def compare_deployment(

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from .deployment import ModelRows, Rule
+from .deployment import ModelRows, Rule, known_beliefs, why_beliefs_decide_nothing
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +77,8 @@ def dominations(given: Mapping[str, Mapping[Hashable, float]]) -> list[Dominatio
 @dataclass(frozen=True)
 class DeploymentGap:
     """Human-deployed performance of two models under one rule: of the better one, of the worse one, and the difference
-    with its interval over pairs. `pairs`: how many of each model's rows were used."""
+    with its interval over pairs. `pairs`: how many of each model's rows were used. `deployed`: the share of them in
+    which each is deployed. `undecided`: why the beliefs decide nothing here; empty where they do."""
 
     better: str
     worse: str
@@ -87,10 +88,15 @@ class DeploymentGap:
     performance: tuple[float, float]
     difference: float
     interval: tuple[float, float]
+    deployed: tuple[float, float]
+    undecided: str = ""
 
     @property
     def verdict(self) -> str:
-        """reversed: people get less from the better model, beyond chance. unclear: by the figure alone. kept: not."""
+        """reversed: people get less from the better model, beyond chance. unclear: by the figure alone. kept: not.
+        undecided: both are deployed nowhere, or everywhere, so that people's beliefs decide nothing."""
+        if self.undecided:
+            return "undecided"
         if self.difference >= 0:
             return "kept"
         return "reversed" if self.interval[1] < 0 else "unclear"
@@ -119,11 +125,13 @@ def deployment_gaps(
     for better, worse in models:
         if not (better.known.any() and worse.known.any()):
             continue
-        points, draws = [], []
+        points, draws, deployed = [], [], []
         for one in (better, worse):
-            columns = one.sums(rule)[:, [0, 3]]
+            sums = one.sums(rule)
+            columns = sums[:, [0, 3]]
             point, resampled = columns.sum(axis=0), counts @ columns
             points.append(float(point[1] / point[0]))
+            deployed.append(float(sums[:, 2].sum() / point[0]))
             with np.errstate(divide="ignore", invalid="ignore"):
                 draws.append(resampled[:, 1] / resampled[:, 0])
         gap = draws[0] - draws[1]
@@ -138,6 +146,8 @@ def deployment_gaps(
                 performance=(points[0], points[1]),
                 difference=points[0] - points[1],
                 interval=(low, high),
+                deployed=(deployed[0], deployed[1]),
+                undecided=why_beliefs_decide_nothing(known_beliefs([better, worse]), rule),
             )
         )
     return found

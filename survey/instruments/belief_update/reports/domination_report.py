@@ -41,7 +41,14 @@ DEPLOYED = (
     Column("difference", "number", "The first less the second."),
     Column("low", "number", "Lower end of its 95 % interval over pairs."),
     Column("high", "number", "Its upper end."),
-    Column("verdict", "text", "reversed: the interval lies below 0. unclear: only the figure does. kept: neither."),
+    Column(
+        "verdict",
+        "text",
+        "reversed: the interval lies below 0. unclear: only the figure does. kept: neither. undecided: both models are "
+        "deployed nowhere, or both everywhere, so that beliefs decide nothing.",
+    ),
+    Column("better_deployed", "share", "In what share of its pairs the better one is deployed."),
+    Column("worse_deployed", "share", "The same of the worse one."),
 )
 
 
@@ -140,22 +147,29 @@ def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]])
                 *(gap.better, gap.worse, int(dominates), gap.rule.kind, threshold, gap.beliefs, *gap.pairs),
                 *(round(value, DIGITS) for value in (*gap.performance, gap.difference, *gap.interval)),
                 gap.verdict,
+                *(round(share, DIGITS) for share in gap.deployed),
             ]
         )
         how = gap.rule.kind if threshold is None else f"above {threshold:g}"
         shown.append(
             [
                 *(gap.better, gap.worse, "yes" if dominates else "no", how, gap.beliefs),
+                " : ".join(f"{100 * share:.0f} %" for share in gap.deployed),
                 *(f"{gap.performance[0]:.3f}", f"{gap.performance[1]:.3f}"),
                 *(with_interval(gap.difference, gap.interval), gap.verdict),
             ]
         )
-    header = ["better", "worse", "dominates", "deployed", "beliefs", "better", "worse", "difference", "verdict"]
+    header = ["better", "worse", "dominates", "deployed", "beliefs", "how often", "better", "worse"]
+    header += ["difference", "verdict"]
     note = (
         "Human-deployed performance on pairs whose questions both have answered; in brackets 95 % intervals over "
         "pairs, for one pair of models at a time. reversed: people get less from the better model, and the interval "
         "lies below 0."
     )
+    undecided = {gap.undecided: None for gap in gaps if gap.undecided}
+    if undecided:
+        some = "" if len(undecided) == 1 else f" ({len(undecided) - 1} more such rules and beliefs)"
+        note += f" undecided: {next(iter(undecided))}{some}."
     return Table(
         "domination_deployed",
         "Do people get more from the better one?",

@@ -125,10 +125,11 @@ def figure_4(models: Sequence[SeenRight], pairs: Sequence[MisleadingPair], rises
     listed = [[one.llm, rises.pair(one), str(one.n), *one.texts] for one in pairs[:SHOWN_PAIRS]]
     rest = f" figure4.csv has all {len(pairs)}." if len(pairs) > SHOWN_PAIRS else ""
     title = "How often a model fails after an answer that raised belief"
+    last = max(place for line in lines for place, _share in line.points)  # Nothing was so high beyond it.
     axes = Axes(
         x=rises.unit,
         y="share of targets answered wrongly",
-        ticks=[(place, words) for place, (_least, words) in enumerate(rises.least)],
+        ticks=[(place, words) for place, (_least, words) in enumerate(rises.least) if place <= last],
         from_zero=True,
     )
     layouts = [

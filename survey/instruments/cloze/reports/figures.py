@@ -28,7 +28,7 @@ TRAINING = "megabytes of training text"
 MODELS = (
     Column("model", "text", "The language model."),
     Column("positions", "number", "Positions with people's and the model's surprisal.", whole=True),
-    Column("perplexity", "number", "exp of its mean surprisal, by word."),
+    Column("perplexity", "number", "exp of its mean surprisal, by word, at the positions that all models have read."),
     Column("bits_per_character", "number", "Its surprisal in bits over the characters of the words, a space each."),
     Column("pnc", "number", "Correlation of people's and its surprisal over positions, by design weights."),
     Column("low", "number", "Lower end of its 95 % interval."),
@@ -190,6 +190,8 @@ class ClozeFigures:
     deltas: Sequence[tuple[str, str, Delta]]
     mean: Correlation
     reliability: float | None
+    common: int = 0
+    """Positions that all models have read, over which their losses are compared."""
     order: tuple[Fragility, NDArray[np.int64]] | None = None
     """Which few positions carry the order of the models by PNC, and the places of those that all models have."""
 
@@ -234,8 +236,12 @@ def work_out(
         for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
         if value.positions >= FEWEST_IN_PART
     ]
+    # What one model has not read tells nothing of the others: losses are compared where all of them have read.
+    read = [~np.isnan(model.surprisal) for model in models]
+    common = np.all(read, axis=0) & np.isfinite(table.human) if models else np.zeros(len(table.human), dtype=bool)
     return ClozeFigures(
-        models=[_of_model(table, model, single[model.name], corrected.get(model.name)) for model in models],
+        models=[_of_model(table, model, single[model.name], corrected.get(model.name), common) for model in models],
+        common=int(common.sum()),
         differences=differences,
         parts=parts,
         deltas=[] if times is None else list(_deltas(times)),
@@ -245,18 +251,24 @@ def work_out(
     )
 
 
-def _of_model(table: NormTable, model: ModelColumn, pnc: Correlation, corrected: Correlation | None) -> ModelPnc:
+def _of_model(
+    table: NormTable,
+    model: ModelColumn,
+    pnc: Correlation,
+    corrected: Correlation | None,
+    common: NDArray[np.bool_],
+) -> ModelPnc:
     inside = model.known & np.isfinite(table.human)
     ranks = None
     if inside.sum() >= correlation.FEWEST:
         ranks = correlation.spearman(table.human[inside], model.surprisal[inside], table.weight[inside])
     perplexity = bits = None
-    if model.has_infinite:
+    if np.isinf(model.surprisal[common]).any():
         perplexity = bits = math.inf
-    elif inside.any():
-        weight = table.weight[inside] / table.weight[inside].sum()
-        characters = np.array([len(word) + 1 for word in table.word], dtype=np.float64)[inside]
-        nats = float((weight * model.surprisal[inside]).sum())
+    elif common.any():
+        weight = table.weight[common] / table.weight[common].sum()
+        characters = np.array([len(word) + 1 for word in table.word], dtype=np.float64)[common]
+        nats = float((weight * model.surprisal[common]).sum())
         perplexity, bits = perplexity_of(nats), nats / LN2 / float((weight * characters).sum())
     return ModelPnc(model.name, pnc, corrected.value if corrected else None, ranks, perplexity, bits, model)
 
@@ -364,7 +376,8 @@ def _models_table(figures: ClozeFigures) -> Table:
         "model", "positions", "perplexity a word", "bits a character", "PNC", "95 % interval", "ceiling",
         "PNC / ceiling", "Spearman",
     ]  # fmt: skip
-    return Table("models", "Language models beside people", MODELS, rows, layouts=[Layout(header, shown)])
+    note = f"Perplexity and bits are of the {figures.common:,} positions that all of these models have read."
+    return Table("models", "Language models beside people", MODELS, rows, note=note, layouts=[Layout(header, shown)])
 
 
 def _differences_table(figures: ClozeFigures) -> Table:

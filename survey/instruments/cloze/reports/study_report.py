@@ -17,7 +17,7 @@ from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.estimands import position_part
 from survey.instruments.cloze.labels import judged_word_of
 from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
-from survey.instruments.cloze.reading import ModelWords, words_of_models
+from survey.instruments.cloze.reading import ModelWords, unknown_words, words_of_models
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, labelled_answers
 from survey.services.base.seeds import generator
@@ -153,6 +153,11 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
         missing = int((~np.isfinite(column.surprisal)).sum())
         if missing:
             notes.append(f"{model.config.name}: {missing} positions have no finite surprisal and are left out")
+        if unknown := unknown_words(model.config, questions, keys, places):
+            notes.append(
+                f"{model.config.name}: does not know the words at {unknown} of {len(keys)} positions, and says there "
+                "only how likely any unknown word is, so that its perplexity is a lower bound"
+            )
         found.append(column)
     if not study.config.models:
         notes.append("the study names no language model: add [[models]] with name and source to compare some")

@@ -6,6 +6,7 @@ from html import escape
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 64, 24, 44, 60
+NAME_OF_TWO = 26  # letters of a name, up to which two stand in a line of the legend
 # Okabe and Ito's, which colour-blind people can distinguish; lines differ in their dashes too.
 COLOURS = ("#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 DASHES = ("", "8 4", "2 4", "12 3 2 3", "4 2")
@@ -20,7 +21,8 @@ def dots(people: Sequence[tuple[str, int, float]], models: Sequence[tuple[str, f
     least = min(n for _name, n, _share in people)
     highest = max([share for _name, _n, share in people] + [share for _name, share in shown])
     top = min(1.0, math.ceil(highest * 10 + 0.2) / 10)
-    height = HEIGHT + 20 * math.ceil(len(shown) / 2)
+    columns = 1 if any(len(name) > NAME_OF_TWO for name, _share in shown) else 2
+    height = HEIGHT + 20 * math.ceil(len(shown) / columns)
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -43,10 +45,9 @@ def dots(people: Sequence[tuple[str, int, float]], models: Sequence[tuple[str, f
         y = _up(share, top)
         stroke = f'stroke="{colour}" stroke-width="2"' + (f' stroke-dasharray="{dash}"' if dash else "")
         parts.append(f'<path d="M{LEFT},{y:.1f}H{WIDTH - RIGHT}" {stroke}/>')
-        lx, ly = LEFT + 280 * (number % 2), HEIGHT - 4 + 20 * (number // 2)
+        lx, ly = LEFT + 280 * (number % columns), HEIGHT - 4 + 20 * (number // columns)
         parts.append(f'<path d="M{lx},{ly}h28" {stroke}/>')
-        label = name if len(name) <= 26 else f"{name[:25]}…"
-        parts.append(f'<text x="{lx + 34}" y="{ly + 4}" font-size="12">{escape(label)}, {100 * share:.1f} %</text>')
+        parts.append(f'<text x="{lx + 34}" y="{ly + 4}" font-size="12">{escape(name)}, {100 * share:.1f} %</text>')
     for _name, n, share in people:
         x, y = _across(n, least, most), _up(share, top)
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{DOT}" fill-opacity="0.6"/>')

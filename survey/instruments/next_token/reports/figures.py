@@ -92,8 +92,10 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
             layouts=[_shown_people(table, listed)],
             verbatim=True,  # What single people did is for those who may read answers.
         ),
-        Table("next_token_ensemble", "Many people together", ENSEMBLE, crowd, layouts=[_shown_together(crowd)]),
     ]
+    if crowd:
+        layout = _shown_together(crowd)
+        tables.append(Table("next_token_ensemble", "Many people together", ENSEMBLE, crowd, layouts=[layout]))
     pictures = []
     if listed:
 

@@ -122,6 +122,22 @@ def _models(
         if missing:
             notes.append(f"{model.name}: {missing:,} guesses are at positions that it has not read")
         found.append(ModelGuesses(model.name, right, nats))
+    found, more = _at_common_positions(found)
+    notes += more
     if not instrument.study.config.models:
         notes.append("the study names no language model: add [[models]] with name and source to compare some")
     return found, notes
+
+
+def _at_common_positions(models: Sequence[ModelGuesses]) -> tuple[list[ModelGuesses], list[str]]:
+    """The models at the positions that all of them have read, and a note where that leaves any out."""
+    read = [np.isfinite(model.right) for model in models]
+    if all(np.array_equal(one, read[0]) for one in read):
+        return list(models), []
+    common = np.all(read, axis=0)
+    note = f"models are compared at the {int(common.sum()):,} guesses at positions that all of them have read"
+    alike = [
+        ModelGuesses(one.name, np.where(common, one.right, np.nan), np.where(common, one.surprisal, np.nan))
+        for one in models
+    ]
+    return alike, [note]

@@ -160,7 +160,11 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
             "each answer once is more precise after adaptive stages, and right if a model is as strong on every "
             "prompt."
         )
-    for name, judged in judges.items():
+    readable = {name: judged.where(judged.outcome != UNREADABLE) for name, judged in judges.items()}
+    for name, judged in readable.items():
+        if judges[name].n and not judged.n:
+            notes.append(f"{name}: none of its {judges[name].n:,} verdicts could be read, so that it ranks nobody.")
+            continue
         try:
             rankings[name] = bradley_terry.fit(
                 judging.own_person_each(judged), ridge=settings.ridge, side=settings.side
@@ -213,7 +217,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         **_beside(material),
         notes=notes,
         fragile=_fragile_ranking(PEOPLE, EVERYTHING, main, ranking, settings),
-        fragile_others=list(_other_rankings(main, judges, rankings, by_category, settings)),
+        fragile_others=list(_other_rankings(main, readable, rankings, by_category, settings)),
     )
 
 
@@ -362,7 +366,7 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
     orient = dict(zip(material.people.key.tolist(), material.people.a.tolist(), strict=True))
     for name, judged in {PEOPLE: material.people, **material.judges}.items():
         there = np.isin(judged.key, np.fromiter(material.styles, dtype=np.int64))
-        rows = judged.where(there)
+        rows = judged.where(there & (judged.outcome != UNREADABLE))
         if rows.n < judging.FEWEST_ITEMS:
             continue
         style = np.array([material.styles[key] for key in rows.key.tolist()])

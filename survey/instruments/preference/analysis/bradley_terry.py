@@ -21,6 +21,7 @@ from .judgements import Judgements
 Floats = NDArray[np.float64]
 
 RIDGE = 0.1
+EQUAL = 1e-6  # logits: strengths nearer than this are equal, for the fit says no more
 STEPS, TOLERANCE = 60, 1e-9
 LARGEST = 25.0  # logits of a side or a style, beyond which it has no finite size
 NOT_TOLD = "which reply stood first went with the models, so that nothing tells the side bias from their strengths"
@@ -81,7 +82,26 @@ class Ranking:
     @property
     def order(self) -> list[int]:
         """Places of the judged models, the strongest first."""
-        return sorted(np.flatnonzero(np.isfinite(self.theta)).tolist(), key=lambda one: (-self.theta[one], one))
+        return sorted(np.flatnonzero(np.isfinite(self.theta)).tolist(), key=lambda one: (-self._rounded[one], one))
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The place of each judged model, from 1; equally strong ones share theirs."""
+        places: dict[int, int] = {}
+        for place, model in enumerate(self.order, start=1):
+            stronger = self.order[place - 2] if place > 1 else None
+            equal = stronger is not None and self._rounded[stronger] == self._rounded[model]
+            places[model] = places[stronger] if equal and stronger is not None else place
+        return places
+
+    @property
+    def first(self) -> list[int]:
+        """The model at the first place, or those that share it."""
+        return [model for model, place in self.places.items() if place == 1]
+
+    @property
+    def _rounded(self) -> Floats:
+        return np.round(self.theta / EQUAL)
 
     def chances(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Floats:
         """That A is better, where neither side has an advantage."""

@@ -5,7 +5,8 @@ from html import escape
 from pathlib import Path
 
 WIDTH = 640
-LEFT, RIGHT, TOP, ROW = 190, 28, 56, 26
+LEFT, RIGHT, TOP, ROW = 275, 90, 56, 26
+LETTER, LONGEST = 6.6, 34  # about the width of a letter; letters of a name, beyond which it is cut
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "#56b4e9")
 
 
@@ -16,20 +17,24 @@ def write(path: Path, svg: str) -> None:
 def matrix(*, name: str, title: str, names: Sequence[str], cells: Sequence[Sequence[tuple[float, int] | None]]) -> str:
     """The share of each row's wins against each column's, with the number of judgements; ties half."""
     side = min(84.0, (WIDTH - LEFT - RIGHT) / max(len(names), 1))
-    height = TOP + 24 + side * len(names) + 16
+    # Names that are wider than their column stand slanted above it, so that none of them is cut.
+    slanted = max(map(len, names), default=0) * LETTER > side
+    top = TOP + (LETTER * 0.75 * min(max(map(len, names)), LONGEST) if slanted else 0)
+    height = top + 24 + side * len(names) + 16
     parts = _head(name, title, height)
     for place, one in enumerate(names):
-        x, y = LEFT + side * (place + 0.5), TOP + 24 + side * (place + 0.5)
-        parts.append(
-            f'<text x="{x:.1f}" y="{TOP + 12}" text-anchor="middle" font-size="11">{escape(_short(one, 11))}</text>'
+        x, y = LEFT + side * (place + 0.5), top + 24 + side * (place + 0.5)
+        turned = (
+            f'text-anchor="start" transform="rotate(-45 {x:.1f} {top + 16:.1f})"' if slanted else 'text-anchor="middle"'
         )
+        parts.append(f'<text x="{x:.1f}" y="{top + 16:.1f}" {turned} font-size="11">{escape(_short(one))}</text>')
         parts.append(
             f'<text x="{LEFT - 10}" y="{y:.1f}" text-anchor="end" dominant-baseline="middle">'
             f"{escape(_short(one))}</text>"
         )
     for row, line in enumerate(cells):
         for column, cell in enumerate(line):
-            x, y = LEFT + side * column, TOP + 24 + side * row
+            x, y = LEFT + side * column, top + 24 + side * row
             if cell is None:
                 continue
             share, n = cell
@@ -58,5 +63,5 @@ def _head(name: str, title: str, height: float) -> list[str]:
     ]
 
 
-def _short(words: str, most: int = 24) -> str:
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+def _short(words: str) -> str:
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

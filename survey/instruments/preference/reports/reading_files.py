@@ -14,7 +14,9 @@ from ..analysis.judgements import TIE, UNREADABLE, A, B, Judgements, numbered
 from ..analysis.style import lengths, style_of
 
 ITEM = ("prompt", "model_a", "model_b")
-COMPARISON_COLUMNS = ("category", "annotator", "outcome", "rating_a", "first", "probability", "reply_a", "reply_b")
+COMPARISON_COLUMNS = (
+    *("category", "annotator", "outcome", "rating_a", "first", "probability", "reply_a", "reply_b", "prompt_text"),
+)
 JUDGEMENT_COLUMNS = ("outcome", "rating_a", "first", "chance_a", "category")
 # What our own exports have beside these.
 JUDGED_AT = "judged_at"
@@ -42,6 +44,7 @@ class Row:
     chance: float
     replies: tuple[str, str] | None
     judged: bool
+    prompt_text: str = ""
 
 
 def read_material(comparisons: Path, judgements: Path | None = None) -> Material:
@@ -72,7 +75,8 @@ def read_material(comparisons: Path, judgements: Path | None = None) -> Material
                 "to the comparisons, without annotator and outcome where nobody judged it",
             )
     problems.raise_if_any()
-    return replace(_material(people, verdicts), notes=notes)
+    material = _material(people, verdicts)
+    return replace(material, notes=[*notes, *material.notes])
 
 
 def _rows(path: Path, problems: Problems, notes: list[str], *, judges: bool) -> tuple[list[Row], Sequence[str]]:
@@ -171,6 +175,7 @@ def _row(line: int, values: Mapping[str, str], file: str, problems: Problems, *,
         chance=chance,
         replies=replies if all(replies) else None,
         judged=judged,
+        prompt_text=values.get("prompt_text", ""),
     )
 
 
@@ -232,7 +237,13 @@ def _material(people: Sequence[Row], verdicts: Sequence[Row]) -> Material:
             straight = row.replies if models[a] == row.models[0] else row.replies[::-1]
             styles[key] = style_of(*straight)
             texts |= {(row.prompt, model): reply for model, reply in zip(row.models, row.replies, strict=True)}
-    longs = [lengths("prompts", sorted({row.prompt for row in people}))] if texts else []
+    notes = []
+    prompt_texts = _prompt_texts(people)
+    if texts and prompt_texts is None:
+        notes.append(
+            "lengths of prompts are left out: the column prompt holds names, not texts; give the texts as prompt_text"
+        )
+    longs = [lengths("prompts", prompt_texts)] if texts and prompt_texts is not None else []
     longs += (
         [lengths(f"replies of {one}", [text for (_p, model), text in texts.items() if model == one]) for one in models]
         if texts
@@ -244,4 +255,14 @@ def _material(people: Sequence[Row], verdicts: Sequence[Row]) -> Material:
         names=tuple(named),
         styles=styles,
         lengths=[one for one in longs if one is not None],
+        notes=notes,
     )
+
+
+def _prompt_texts(rows: Sequence[Row]) -> list[str] | None:
+    """The text of each prompt; None where the file has but names of prompts: not one of them has two words."""
+    named = {row.prompt: row.prompt_text for row in rows if row.prompt_text}
+    prompts = sorted({row.prompt for row in rows})
+    if named:
+        return [named[one] for one in prompts if one in named]
+    return prompts if any(len(one.split()) > 1 for one in prompts) else None

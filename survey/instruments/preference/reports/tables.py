@@ -29,7 +29,7 @@ ENDS = (
 RANKING = (
     Column("by", "text", "Who judged: people, or the judge of that name."),
     Column("category", "text", "The prompts' category; empty: all of them."),
-    Column("place", "number", "Place in the ranking, from 1."),
+    Column("place", "number", "Place in the ranking, from 1; equally strong models share theirs."),
     Column("model", "text", "The model."),
     Column("theta", "number", "Bradley-Terry strength in logits, with mean 0 over the models."),
     *ENDS,
@@ -121,7 +121,7 @@ FIGURES = {
     "side": "side bias, logits",
 }
 
-BY_CATEGORY = ("pearson", "uncentred", "spearman", "accuracy", "kappa")
+BY_CATEGORY = ("uncentred", "pearson", "spearman", "accuracy", "kappa")
 
 
 def findings(found: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> Findings:
@@ -310,7 +310,9 @@ def _lines(found: Analysis) -> Iterator[str]:
     if found.ranking is not None:
         best = found.ranking.order
         side = found.ranking.side
-        if len(best) > 1:
+        if len(found.ranking.first) > 1:
+            yield f"Nobody is first: {', '.join(found.models[one] for one in found.ranking.first)} are equally strong."
+        elif len(best) > 1:
             gap = found.ranking.difference(best[0], best[1])
             yield (f"First is {found.models[best[0]]}, {in_words(gap)} logits before {found.models[best[1]]}.")
         if side.value is not None:
@@ -326,7 +328,8 @@ def _lines(found: Analysis) -> Iterator[str]:
             one = table.by_category[EVERYTHING]
             yield (
                 f"{table.judge}: accuracy {in_words(one.accuracy)}, kappa {in_words(one.kappa)}, "
-                f"r {in_words(one.pearson)}; {one.unreadable:,} of {one.verdicts:,} verdicts could not be read."
+                f"uncentred correlation {in_words(one.uncentred)}; {one.unreadable:,} of {one.verdicts:,} verdicts "
+                "could not be read."
             )
 
 
@@ -493,7 +496,7 @@ def _ranking_table(found: Analysis) -> Table:
     layouts = []
     for name, category, ranking in _rankings(found):
         own = []
-        for place, model in enumerate(ranking.order, start=1):
+        for model, place in ranking.places.items():
             one = ranking.of(model)
             elos = (
                 (number(found.elo.rating[model]), number(found.elo.deviation[model]))

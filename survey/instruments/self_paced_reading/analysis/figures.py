@@ -113,7 +113,9 @@ def of_model(
     both = np.isfinite(surprisal) & np.isfinite(means) & (count > 0)
     r = correlation(surprisal[both], means[both])
     if has_people:
-        columns = columns_of_times(prepared, SingleTimes(times.word, times.person, times.time), surprisal)
+        columns = columns_of_times(
+            prepared, SingleTimes(times.word, times.person, times.passage, times.time), surprisal
+        )
         person, passage = times.person[columns.row], times.passage[columns.row]
         entered = len(np.unique(times.word[columns.row]))
     else:

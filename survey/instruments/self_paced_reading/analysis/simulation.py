@@ -141,7 +141,7 @@ def study(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator) -
         times.marked[keep],
     )
     columns = columns_of_times(
-        prepared(drawn.words, previous=2), SingleTimes(kept.word, kept.person, kept.time), drawn.surprisal
+        prepared(drawn.words, previous=2), SingleTimes(kept.word, kept.person, kept.passage, kept.time), drawn.surprisal
     )
     slopes, total = figures.slopes(columns, kept.person[columns.row], kept.passage[columns.row])
     names = ("slope of this word", "slope of the word before", "slope two words before")

@@ -64,7 +64,7 @@ def script(material: ReadingMaterial) -> bytes:
     if material.fixated is not None:
         terms.append('"previous_fixated"')
     if material.has_people:
-        terms.append("person")
+        terms += ["person", "passage"]
     wanted = ", ".join(f'"surprisal_{place}"' for place in _back(material))
     return f"""# Delta log-likelihood of reading times by generalised additive mixed models. Run it with:
 #   Rscript {SCRIPT}
@@ -75,6 +75,7 @@ own <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 if (length(own) == 1) setwd(dirname(normalizePath(own)))
 all_rows <- read.csv("{DATA}", na.strings = "NA")
 all_rows$person <- factor(all_rows$person)
+all_rows$passage <- factor(all_rows$passage)
 models <- c({names})
 # How many values a column has; a smooth term cannot have more knots.
 different <- function(column) length(unique(column))
@@ -96,6 +97,7 @@ for (number in seq_along(models)) {{
   places <- min(10, different(rows$position))
   alone <- if (places < 3) "position" else sprintf("s(position, k = %d)", places)
   person <- if (different(rows$person) < 2) NULL else 's(person, bs = "re")'
+  passage <- if (different(rows$passage) < 2) NULL else 's(passage, bs = "re")'
   terms <- c({", ".join(terms)})
   added <- c({wanted})
   without <- gam(reformulate(terms, "time"), data = rows, method = "ML")
