@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -177,9 +177,11 @@ def _by_level(
 @dataclass(frozen=True)
 class Bounds:
     """The lowest and the highest mean that the assumption allows, each with its own standard error. `interval` reaches
-    from the lower one's low end to the upper one's high end: it holds the truth in at least 95 % of studies wherever
-    the assumption holds. `odds_ratio` is infinite for worst-case bounds. `unanswered` counts the items that were given
-    to somebody and not answered."""
+    from the lower one's low end to the upper one's high end, and always contains the interval of the plain estimate:
+    whoever allows for missing answers claims less. It holds the truth as often as the plain interval does where nothing
+    depends on the answers, and in at least 95 % of studies wherever the assumption holds and standard errors are
+    right. `odds_ratio` is infinite for worst-case bounds. `unanswered` counts the items that were given to somebody and
+    not answered."""
 
     lower: Estimate
     upper: Estimate
@@ -191,8 +193,10 @@ class Bounds:
         return self.lower.interval[0], self.upper.interval[1]
 
 
-def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool) -> Bounds:
+def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool, plain: Estimate) -> Bounds:
     """Bounds of the mean of `second` minus that of `first`: two levels of a factor, or two parts of the candidates.
+
+    `plain`: the difference itself, whose interval the bounds contain.
 
     The lowest difference is the lowest mean of the one minus the highest of the other, since nothing says that
     unanswered items are alike on both sides. `same_people`: some people are on both sides. The standard error is then
@@ -200,11 +204,19 @@ def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool) ->
     with Welch's and Satterthwaite's degrees of freedom.
     """
     return Bounds(
-        lower=_minus(second.lower, first.upper, same_people),
-        upper=_minus(second.upper, first.lower, same_people),
+        lower=_reaching(_minus(second.lower, first.upper, same_people), plain),
+        upper=_reaching(_minus(second.upper, first.lower, same_people), plain),
         odds_ratio=first.odds_ratio,
         unanswered=first.unanswered + second.unanswered,
     )
+
+
+def _reaching(end: Estimate, plain: Estimate) -> Estimate:
+    """An end of bounds whose interval contains the plain one."""
+    if not end.has_interval or not plain.has_interval:
+        return replace(end, interval=(math.nan, math.nan))
+    (low, high), (plain_low, plain_high) = end.interval, plain.interval
+    return replace(end, interval=(min(low, plain_low), max(high, plain_high)))
 
 
 def _minus(one: Estimate, other: Estimate, same_people: bool) -> Estimate:
@@ -255,12 +267,18 @@ class GivenItems:
 def bounds(
     *,
     stages: Sequence[GivenItems],
+    plain: Estimate,
     plan_weights: Sequence[float] = (1.0,),
     odds_ratio: float = ODDS_RATIO,
     span: tuple[float, float] | None = None,
     share: bool = False,
 ) -> Bounds:
     """Bounds of the mean over all candidates (of the domain) if everybody who began had answered all their items.
+
+    `plain`: the estimate from the answers alone, of the same stages with the same weights. Its variance has a floor,
+    since few answers in a stratum say too little of how far answers there are apart (`bandit.estimators`); the standard
+    error of either end is larger by as much as the floor makes that of the plain estimate larger. The interval contains
+    the plain one, and there is none where that has none.
 
     `plan_weights`: one for each stage, from the plans alone. The stages' sums are put together before they are divided,
     as in `pooled_mean`, so that inside a part of the candidates both are about the same figure.
@@ -287,8 +305,14 @@ def bounds(
     if not inside.size:
         raise DesignError("domain: no answer lies in it; bounds need at least one")
     rarer = _rarer(inside) if share else None
+    floor = _Floor.of(rows, plain)
     lower, upper = (
-        _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
+        _reaching(
+            floor.under(
+                _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
+            ),
+            plain,
+        )
         for side, sign in ((0, -1.0), (1, 1.0))
     )
     lost = sum(float(one.inside[~one.answered].sum()) for one in rows)
@@ -404,6 +428,29 @@ def _extreme(
         variance=sum(variances) if people > 1 else math.nan,
         degrees_of_freedom=satterthwaite(variances, [max(one.fewest - 1, 1) for one in rows]),
     )
+
+
+@dataclass(frozen=True)
+class _Floor:
+    """How much larger the plain estimate's standard error is than its linearised one, and its degrees of freedom."""
+
+    times: float
+    degrees_of_freedom: float
+
+    @classmethod
+    def of(cls, rows: Sequence[_Rows], plain: Estimate) -> _Floor:
+        linearised = _extreme(rows, sign=1.0, odds_ratio=1.0, end=None, rarer=None).standard_error
+        if not linearised > 0 or not plain.standard_error > linearised:
+            return cls(1.0, plain.degrees_of_freedom)
+        return cls(plain.standard_error / linearised, plain.degrees_of_freedom)
+
+    def under(self, end: Estimate) -> Estimate:
+        """The end with a standard error that is larger by as much. Its degrees of freedom are the plain estimate's if
+        these are fewer, or if the floor decides."""
+        if math.isnan(end.standard_error):
+            return end
+        fewer = min(end.degrees_of_freedom, self.degrees_of_freedom)
+        return end.with_error(self.times * end.standard_error, self.degrees_of_freedom if self.times > 1 else fewer)
 
 
 @dataclass(frozen=True, eq=False)

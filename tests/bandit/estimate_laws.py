@@ -28,7 +28,8 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """One stage: its answers as `bandit` takes them, each answer's task, and the plan's weight."""
+    """One stage: its answers as `bandit` takes them, each answer's task, and the plan's weight; and the items that were
+    given and lost: stratum, person, task."""
 
     changed: np.ndarray
     size: np.ndarray
@@ -36,6 +37,9 @@ class Collected:
     common: dict
     weight: float
     weight_of_kish: float
+    lost: np.ndarray
+    lost_person: np.ndarray
+    lost_task: np.ndarray
 
     def stage(self, values, **parts):
         return bandit.StageAnswers(values=values, **self.common, **parts)
@@ -101,10 +105,12 @@ def stage_of(truth, *, people, is_first, rng):
     person = np.empty(n, dtype=int)
     person[order] = rng.permutation(people)[np.arange(n) % people]
     stays = rng.random(n) > 0.1
+    lost = {"lost": label[~stays], "lost_person": person[~stays], "lost_task": truth.task[drawn[~stays]]}
     drawn, label, person = drawn[stays], label[stays], person[stays]
     logit = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
     changed = (rng.random(drawn.size) < 1 / (1 + np.exp(-logit))).astype(float)
     return Collected(
+        **lost,
         changed=changed,
         size=changed * rng.choice(STEPS, drawn.size),
         task=truth.task[drawn],
@@ -181,8 +187,61 @@ def by_task(*, people, studies, seed, tasks=3):
     return {name: law_of(own) for name, own in rows.items()}, np.array(p), float(np.mean(given))
 
 
+def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
+    """The mean size of change inside tasks, from all stages together, and its bounds for an odds ratio of 2, where a
+    tenth of all items is lost at random."""
+    from survey.services.results import estimators
+
+    truth, rng = truth_of(), np.random.default_rng([8, seed, people])
+    rows = {"plain": [], "bounds": []}
+    for _ in range(studies):
+        found = study_of(truth, people=people, rng=rng)
+        parts = [part_of(one, place) for place, one in enumerate(found)]
+        values = [one.changed * rng.choice(steps, one.changed.size) for one in found]
+        for task in range(tasks):
+            mean = truth.chance[truth.task == task].mean() * steps.mean()
+            inside, lost = [one.task == task for one in found], [one.lost_task == task for one in found]
+            figure = estimators.combine(
+                parts,
+                [
+                    estimators.estimate(part, own, where=mask)
+                    for part, own, mask in zip(parts, values, inside, strict=True)
+                ],
+                name="",
+                title="",
+                unit="points",
+                naive=None,
+                pooled=[
+                    part.stage_answers(own, inside=mask) for part, own, mask in zip(parts, values, inside, strict=True)
+                ],
+            )
+            figure = estimators.for_far_answers(figure, parts, values, inside, [None] * len(parts))
+            ends = estimators.bounds_of(
+                figure,
+                parts,
+                values,
+                where=[None] * len(parts),
+                inside=inside,
+                lost=lost,
+                odds_ratio=2.0,
+                span=(0.0, 100.0),
+                share=False,
+            )
+            rows["plain"].append(minus(figure.combined, mean))
+            rows["bounds"].append(
+                (np.nan,) * 4
+                if ends is None or figure.combined is None
+                else (
+                    figure.combined.value - mean,
+                    *(end - mean for end in ends.interval),
+                    figure.combined.standard_error,
+                )
+            )
+    return {name: law_of(own) for name, own in rows.items()}
+
+
 def part_of(one, place):
-    from survey.services.results.estimators import StagePart
+    from survey.services.results.estimators import StagePart, Unanswered
 
     count = len(one.common["sizes"])
     return StagePart(
@@ -197,27 +256,49 @@ def part_of(one, place):
         probability=np.ones(one.changed.size),
         planned_probability=np.ones(1),
         people=np.unique(one.common["cluster"]).size,
+        unanswered=Unanswered(
+            stratum=one.lost, cluster=one.lost_person, probability=np.ones(one.lost.size), divisions={}
+        ),
     )
 
 
-def thin_strata(*, rest, studies, seed, people=20):
-    """The mean size of change with so many answers in the stratum that holds nine tenths of the candidates."""
+FEW_LARGE = np.array([2.0] * 9 + [60.0])  # a tenth of the changes is large
+
+
+def thin_strata(*, rest, studies, seed, people=20, steps=STEPS, lost=0.05):
+    """The mean size of change with so many answers in the stratum that holds nine tenths of the candidates, and its
+    bounds for an odds ratio of 2 where a part of all items is lost at random."""
     rng = np.random.default_rng([3, seed, rest])
     n = people * ITEMS
-    logit = np.where(np.arange(n) < rest, -1.0, 0.5)
+    stratum = (np.arange(n) < rest).astype(int)
+    logit = np.where(stratum, -1.0, 0.5)
     grid = np.array([NormalDist().inv_cdf((place + 0.5) / 400) for place in range(400)]) * np.hypot(0.9, 1)
     chances = [float((1 / (1 + np.exp(-(middle + grid)))).mean()) for middle in (-1.0, 0.5)]
-    truth = STEPS.mean() * (0.9 * chances[0] + 0.1 * chances[1])
-    rows = []
+    truth = steps.mean() * (0.9 * chances[0] + 0.1 * chances[1])
+    rows = {"plain": [], "bounds": []}
     for _ in range(studies):
         person = rng.permutation(n) % people
         chance = 1 / (1 + np.exp(-(logit + rng.normal(0, 0.9, n) + rng.normal(0, 1, people)[person])))
-        values = np.where(rng.random(n) < chance, rng.choice(STEPS, n), 0.0)
-        found = bandit.stratified_mean(
-            values=values, stratum=(np.arange(n) < rest).astype(int), sizes=(1200, 10_800), cluster=person
+        values = np.where(rng.random(n) < chance, rng.choice(steps, n), 0.0)
+        # The answers in the rest are as many as was said; what is lost there comes on top.
+        away = (rng.random(n) < lost) & (stratum == 0)
+        also = rng.binomial(rest, lost)
+        given = bandit.GivenItems(
+            values=values[~away],
+            stratum=stratum[~away],
+            sizes=(1200, 10_800),
+            cluster=person[~away],
+            missing_stratum=np.concatenate([stratum[away], np.ones(also, dtype=int)]),
+            missing_cluster=np.concatenate([person[away], rng.integers(0, people, also)]),
         )
-        rows.append(minus(found, truth))
-    return law_of(rows)
+        plain = bandit.stratified_mean(
+            values=given.values, stratum=given.stratum, sizes=given.sizes, cluster=given.cluster
+        )
+        ends = bandit.bounds(stages=[given], plain=plain, span=(0, 100))
+        rows["plain"].append(minus(plain, truth))
+        low, high = ends.interval
+        rows["bounds"].append((plain.value - truth, low - truth, high - truth, plain.standard_error))
+    return {name: law_of(own) for name, own in rows.items()}
 
 
 def policies(*, people, studies, seed, own="epsilon 0.2"):

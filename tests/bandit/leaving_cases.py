@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import Estimate
+from bandit import Estimate, GivenItems
 from survey.services.results import estimators
 from survey.services.results.estimators import Figure, StagePart, Unanswered
 
@@ -135,6 +136,30 @@ def study(
     )
 
 
+def plain_of(stages: Sequence[GivenItems], plan_weights: Sequence[float] = (1.0,), *, share: bool = False) -> Estimate:
+    """The estimate from the answers alone, of what bounds are to be made for."""
+    answers = [
+        bandit.StageAnswers(
+            values=one.values,
+            stratum=one.stratum,
+            sizes=one.sizes,
+            cluster=one.cluster,
+            inside=None if one.domain is None else np.asarray(one.domain, dtype=bool),
+            universe_size=one.universe_size,
+            item=one.item,
+            probability=None if one.weight is None else 1 / np.asarray(one.weight, dtype=np.float64),
+        )
+        for one in stages
+    ]
+    return bandit.pooled_mean(stages=answers, plan_weights=plan_weights, share=share)
+
+
+def bounds(*, stages: Sequence[GivenItems], **options: Any) -> bandit.Bounds:
+    """`bandit.bounds` beside that estimate."""
+    known = {name: options[name] for name in ("plan_weights", "share") if name in options}
+    return bandit.bounds(stages=stages, plain=plain_of(stages, **known), **options)
+
+
 def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leaving, *, people: int) -> Figure:
     """One uniform stage whose people have one of two levels, under which they leave in different ways and change
     beliefs alike: the second level minus the first."""
@@ -205,11 +230,12 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
                 odds_ratio=odds_ratio,
                 span=None,
                 share=True,
+                is_side=True,
             )
             for kept, gone in zip(sides, lost, strict=True)
         )
-        assert one is not None and other is not None
-        ends[name] = bandit.difference_of_bounds(one, other, same_people=False)
+        assert one is not None and other is not None and figure.combined is not None
+        ends[name] = bandit.difference_of_bounds(one, other, same_people=False, plain=figure.combined)
     return replace(figure, stayed=with_weights.combined, **ends)
 
 

@@ -788,7 +788,10 @@ def _figure(
     """One measure, over all candidates or, with `inside` (a mask of the answers of each part) and `lost` (a mask of its
     unanswered items), over some of them."""
     measures = [part.estimands.measures[index] for part in read]
-    masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
+    masks = [
+        analysis.in_both(measure.where, None if inside is None else inside[place])
+        for place, measure in enumerate(measures)
+    ]
     found = [
         analysis.estimate(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
         for part, measure, mask in zip(read, measures, masks, strict=True)
@@ -814,6 +817,8 @@ def _figure(
         for weighted in (False, True)
     )
     figure = _combined(read, found, measures[0], plain, pooled=pooled, share=share)
+    if measures[0].has_far_answers:
+        figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
     weighted = [
         analysis.stayed(part, own, where=mask, per=measure.per, share=share)
         for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
@@ -836,8 +841,6 @@ def _figure(
         )
         for odds_ratio in (read[0].odds_ratio, np.inf)
     )
-    if measures[0].has_far_answers:
-        figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
     return replace(
         figure,
         such_questions=analysis.such_questions(figure, parts, values, masks, [measure.per for measure in measures]),
@@ -845,13 +848,6 @@ def _figure(
         bounds=bounds,
         worst_case=worst,
     )
-
-
-def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    if one is None or other is None:
-        return one if other is None else other
-    both: np.ndarray = one & other
-    return both
 
 
 def _check(read: Sequence[_Read], index: int) -> Figure:
@@ -1021,10 +1017,11 @@ def _with_bounds(
             _bounds_of_side(figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio)
             for side, (inside, lost) in zip(sides, masks, strict=True)
         )
-        if one is None or other is None:
+        if one is None or other is None or figure.combined is None:
             return None
+        same_people = not people[0].isdisjoint(people[1])
         return analysis.with_losses(
-            bandit.difference_of_bounds(one, other, same_people=not people[0].isdisjoint(people[1]))
+            bandit.difference_of_bounds(one, other, same_people=same_people, plain=figure.combined)
         )
 
     return replace(figure, bounds=bounds(sides[0][0].odds_ratio), worst_case=bounds(np.inf))
@@ -1057,6 +1054,7 @@ def _bounds_of_side(
         odds_ratio=odds_ratio,
         span=measures[0].span,
         share=measures[0].is_share,
+        is_side=True,
     )
 
 

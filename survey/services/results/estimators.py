@@ -376,15 +376,26 @@ def bounds_of(
     odds_ratio: float,
     span: tuple[float, float] | None,
     share: bool,
+    is_side: bool = False,
 ) -> Bounds | None:
     """Bounds of the figure's mean if everybody had answered all their items: of the same stages with the same weights,
-    put together in the same way. None without a figure. The arrays are one for each part.
+    put together in the same way. None without a figure, or where that has no interval. The arrays are one for each
+    part.
 
     `where`: which answers the figure is about at all; it is not known of the unanswered items, which are taken to be so
     as often as the answers of their stratum. `inside` and `lost`: which answers and which unanswered items are in a
-    part of a division.
+    part of a division. `is_side`: the figure is a difference, and the parts are one side of it.
     """
     if figure.combined is None or (math.isinf(odds_ratio) and span is None and not share):
+        return None
+    plain: Estimate | None = figure.combined
+    if is_side:
+        answers = [
+            part.stage_answers(own, inside=in_both(one, None if inside is None else inside[place]))
+            for place, (part, own, one) in enumerate(zip(parts, values, where, strict=True))
+        ]
+        plain = _pooled(answers, [stage.weight for stage in figure.stages], share)
+    if plain is None or not plain.has_interval:
         return None
     given, weights = [], []
     for place, (stage, part) in enumerate(zip(figure.stages, parts, strict=True)):
@@ -404,8 +415,17 @@ def bounds_of(
             )
         )
         weights.append(stage.weight)
-    found = bandit.bounds(stages=given, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share)
+    found = bandit.bounds(
+        stages=given, plain=plain, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share
+    )
     return None if math.isnan(found.lower.standard_error) else found
+
+
+def in_both(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Where both masks are true; None is true everywhere."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
 
 
 def with_losses(found: Bounds | None) -> Bounds | None:
