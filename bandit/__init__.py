@@ -5,7 +5,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 `numpy.random.Generator` for everything random.
 """
 
-from bandit.anytime import AnytimeInterval, anytime_interval, cut_to_span, errors_wide, mixture_parameter
+from bandit.anytime import AnytimeInterval, anytime_ends, anytime_interval, cut_to_span, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
@@ -139,6 +139,7 @@ __all__ = [
     "WorkersDiffer",
     "WorkersLost",
     "agreement_of",
+    "anytime_ends",
     "anytime_interval",
     "attend",
     "auc_limit",

@@ -56,9 +56,20 @@ class Estimate:
             reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
         if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
             reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
+        elif self.rarer is not None and 0 < (alike := self.rarer_of_equal_weight) < FEWEST_OF_EITHER:
+            reasons.append(
+                f"{self.rarer} answers of the rarer kind weigh as much as {alike:.1f} of equal weight, fewer than "
+                f"{FEWEST_OF_EITHER}"
+            )
         if self.standard_error == 0 and not self.has_interval:
             reasons.append("nothing varies between the answers, so that there is no interval")
         return "; ".join(reasons)
+
+    @property
+    def rarer_of_equal_weight(self) -> float:
+        """Of a share: how many answers of the rarer kind there would be among equally weighted ones that are as precise
+        (`effective_sample_size`). Where scores find that kind, most of them are light, and a few heavy ones decide."""
+        return self.effective_sample_size * min(self.value, 1 - self.value)
 
     @property
     def has_interval(self) -> bool:

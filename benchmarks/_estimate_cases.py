@@ -80,6 +80,18 @@ def thin_strata(*, share: float, seed: int) -> list[Row]:
     return rows
 
 
+def rare_at_any_time(*, share: float, seed: int) -> list[Row]:
+    """Intervals lay around the share itself."""
+    studies = max(50, round(share * 1000))
+    rows = []
+    for rare, is_adaptive in ((0.03, False), (0.03, True), (0.08, True), (0.3, True)):
+        held = estimate_laws.rare_looks(is_adaptive=is_adaptive, share=rare, studies=studies, seed=seed)
+        case = f"a share of {rare:.0%}, {'epsilon-greedy' if is_adaptive else 'uniform'}"
+        title = "holds at all looks together"
+        rows.append(Row(case, title, f"{held['plain']:.3f}", held["logit"], 0.95, 1, studies))
+    return rows
+
+
 def clustered(*, share: float, seed: int) -> list[Row]:
     studies = max(50, round(share * 600))
     laws, _p = estimate_laws.whole_studies(people=88, studies=studies, seed=seed + 1, person_sd=1.6)
@@ -161,6 +173,7 @@ CASES = (
     *(partial(few_people, people=people) for people in (40, 88, 20, 8, 12)),
     *(partial(by_task, people=people) for people in (88, 40, 20)),
     thin_strata,
+    rare_at_any_time,
     proportional,
     clustered,
     partial(policies, own="epsilon 0.2", people=88),

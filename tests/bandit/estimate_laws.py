@@ -393,6 +393,36 @@ def levels_of_items(*, people, studies, seed, trade_off=0.2):
     return law_of(rows)
 
 
+def rare_looks(*, is_adaptive, share, studies, seed, people=200):
+    """How often intervals of a rare share that hold at any time do so at all looks of one stage together, around the
+    share (`plain`) and around its logit; looks after 30 people and every tenth more.
+
+    An adaptive stage has nine of ten slots in the tenth of the candidates in which the share is three times as high.
+    """
+    rng, n = np.random.default_rng([9, seed]), people * ITEMS
+    rho, person = bandit.mixture_parameter(people // 2), np.repeat(np.arange(people), ITEMS)
+    chances, sizes = np.array([3 * share, 7 * share / 9]), [6000, 54_000]
+    rest = n // 10 if is_adaptive else round(0.9 * n)
+    held = {"plain": 0, "logit": 0}
+    for _ in range(studies):
+        label = rng.permutation(np.repeat([0, 1], [n - rest, rest]))
+        readiness = rng.gamma(4, 0.25, people)[person]
+        values = (rng.random(n) < chances[label] * readiness).astype(float)
+        holds = dict.fromkeys(held, True)
+        for seen in range(30, people + 1, 10):
+            now = slice(0, seen * ITEMS)
+            strata = {"stratum": label[now], "sizes": sizes}
+            if not is_adaptive:
+                strata = {"stratum": np.zeros(seen * ITEMS, dtype=int), "sizes": [sum(sizes)]}
+            one = bandit.stratified_mean(values=values[now], cluster=person[now], share=True, **strata)
+            for scale in held:
+                low, high = bandit.anytime_interval(one, rho=rho, span=(0, 1), scale=scale).interval
+                # Without a change there is no interval, and nothing is said.
+                holds[scale] &= bool(low <= share <= high) or not one.standard_error > 0
+        held = {scale: count + holds[scale] for scale, count in held.items()}
+    return {scale: count / studies for scale, count in held.items()}
+
+
 BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)
 
 

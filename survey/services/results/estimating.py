@@ -507,6 +507,17 @@ def _levels_of(read: _Read, factor: str) -> list[str]:
     return sorted(next(one.levels for one in conditions if one.factor == factor))
 
 
+def interval_by(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """How a stopping rule lays its intervals around an estimate, as `bandit.anytime_interval` takes it. Rules that were
+    planned before there were scales have none, and keep theirs."""
+    return {
+        "rho": rule["rho"],
+        "alpha": rule["alpha"],
+        "span": rule.get("span"),
+        "scale": rule.get("scale", "plain"),
+    }
+
+
 def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[AnytimeLine]:
     """Of each stage whose people come one after the other: its first figure, and the difference by each factor with
     two levels."""
@@ -523,9 +534,14 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
             found, _reason = _first_figure(one, factor)
             if found is None or not found.standard_error > 0:
                 continue
-            span = first.range_of_difference if factor else first.range
-            seen = bandit.anytime_interval(found, rho=rho, span=span)
             is_ruled = rule is not None and (rule["factor"] or "") == factor
+            if rule is not None and is_ruled:
+                how = interval_by(rule)
+            elif factor:
+                how = {"rho": rho, "span": first.range_of_difference}
+            else:
+                how = {"rho": rho, "span": first.range, "scale": first.scale}
+            seen = bandit.anytime_interval(found, **how)
             yield AnytimeLine(
                 stage=stage.index,
                 factor=factor,
