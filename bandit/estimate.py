@@ -19,6 +19,7 @@ from bandit.student import student_t_quantile, student_t_upper_tail
 
 FEWEST_RESPONDENTS = 30
 FEWEST_OF_EITHER = 5
+FEWEST_OF_A_MEAN = 20  # effective answers of a figure in points
 ROUNDING = 1e-12
 WILSON_BELOW = 10  # effective answers of the rarer kind
 
@@ -60,6 +61,11 @@ class Estimate:
             reasons.append(
                 f"{self.rarer} answers of the rarer kind weigh as much as {alike:.1f} of equal weight, fewer than "
                 f"{FEWEST_OF_EITHER}"
+            )
+        if self.rarer is None and self.effective_sample_size < FEWEST_OF_A_MEAN:
+            reasons.append(
+                f"an effective sample of {self.effective_sample_size:.0f} answers, fewer than {FEWEST_OF_A_MEAN}, "
+                "which may have missed seldom large ones"
             )
         if self.standard_error == 0 and not self.has_interval:
             reasons.append("nothing varies between the answers, so that there is no interval")

@@ -384,7 +384,7 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
         levels=tuple(labels),
         answers=tuple(sum(int((part == label).sum()) for part in parts) for label in labels),
         people=tuple(map(len, people)),
-        figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
+        figures=tuple(tuple(_figure(under[label], index, is_part=True) for index in measures) for label in labels),
         differences=tuple(
             tuple(_effect(read, factor, (first, label), index, (under[first], under[label])) for index in measures)
             for label in others
@@ -800,9 +800,11 @@ def _figure(
     index: int,
     inside: Sequence[np.ndarray] | None = None,
     lost: Sequence[np.ndarray] | None = None,
+    *,
+    is_part: bool = False,
 ) -> Figure:
     """One measure, over all candidates or, with `inside` (a mask of the answers of each part) and `lost` (a mask of its
-    unanswered items), over some of them."""
+    unanswered items), over some of them. `is_part`: it is the figure of a part of the items or people, of several."""
     measures = [part.estimands.measures[index] for part in read]
     masks = [
         analysis.in_both(measure.where, None if inside is None else inside[place])
@@ -835,6 +837,8 @@ def _figure(
     figure = _combined(read, found, measures[0], plain, pooled=pooled, share=share)
     if measures[0].has_far_answers:
         figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
+    elif is_part and not share and not below:
+        figure = analysis.for_a_part(figure, parts, values, masks, [None] * len(parts))
     weighted = [
         analysis.stayed(part, own, where=mask, per=measure.per, share=share)
         for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
@@ -900,7 +904,8 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(_figure(under[label], index) for index in measures) if label in under else () for label in labels
+            tuple(_figure(under[label], index, is_part=True) for index in measures) if label in under else ()
+            for label in labels
         ),
         differences=tuple(_effect(read, name, labels, index, [under[label] for label in labels]) for index in measures)
         if groups is None and len(labels) == 2
@@ -1125,7 +1130,8 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
         labels=tuple(labels),
         figures=tuple(
             tuple(
-                _figure(read, index, [part == label for part in parts], _lost(read, name, label)) for index in measures
+                _figure(read, index, [part == label for part in parts], _lost(read, name, label), is_part=True)
+                for index in measures
             )
             for label in labels
         ),

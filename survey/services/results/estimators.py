@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
+from bandit.estimate import FEWEST_OF_A_MEAN
 from bandit.estimators import FEWEST_EFFECTIVE
 
 NOTHING = "nothing to divide by"
@@ -514,6 +515,21 @@ def for_far_answers(
         figure.combined, contributions=found.contributions, shares=found.shares, cluster=found.people
     )
     return replace(figure, combined=wider)
+
+
+def for_a_part(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Figure:
+    """A mean in points inside a part of the items or people, where a few large answers may decide: `for_far_answers`,
+    unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
+    """
+    if figure.combined is None or figure.combined.effective_sample_size < FEWEST_OF_A_MEAN:
+        return figure
+    return for_far_answers(figure, parts, values, masks, per)
 
 
 class _Errors(NamedTuple):
