@@ -14,7 +14,7 @@ from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata,
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.effective import effective_size
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
-from bandit.estimate import Estimate, satterthwaite
+from bandit.estimate import Estimate, minus, satterthwaite
 from bandit.estimators import (
     Comparison,
     CrossFitFold,
@@ -181,6 +181,7 @@ __all__ = [
     "kish_size",
     "leaving_test",
     "majority_labels",
+    "minus",
     "mixture_parameter",
     "naive_mean",
     "pair_from_rank",

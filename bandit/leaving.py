@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
+from bandit.estimate import Estimate, EstimateSample, estimate_of, minus, satterthwaite
 from bandit.estimators import _cluster_variance, _rarer, _values
 from bandit.logistic import fit_logistic, predict_logistic
 
@@ -199,13 +199,11 @@ def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool, pl
     `plain`: the difference itself, whose interval the bounds contain.
 
     The lowest difference is the lowest mean of the one minus the highest of the other, since nothing says that
-    unanswered items are alike on both sides. `same_people`: some people are on both sides. The standard error is then
-    the sum of both sides', which no correlation exceeds; for different people it is the root of the sum of squares,
-    with Welch's and Satterthwaite's degrees of freedom.
+    unanswered items are alike on both sides. `same_people`: as for `bandit.minus`.
     """
     return Bounds(
-        lower=_reaching(_minus(second.lower, first.upper, same_people), plain),
-        upper=_reaching(_minus(second.upper, first.lower, same_people), plain),
+        lower=_reaching(minus(second.lower, first.upper, same_people=same_people), plain),
+        upper=_reaching(minus(second.upper, first.lower, same_people=same_people), plain),
         odds_ratio=first.odds_ratio,
         unanswered=first.unanswered + second.unanswered,
     )
@@ -217,27 +215,6 @@ def _reaching(end: Estimate, plain: Estimate) -> Estimate:
         return replace(end, interval=(math.nan, math.nan))
     (low, high), (plain_low, plain_high) = end.interval, plain.interval
     return replace(end, interval=(min(low, plain_low), max(high, plain_high)))
-
-
-def _minus(one: Estimate, other: Estimate, same_people: bool) -> Estimate:
-    errors = [one.standard_error, other.standard_error]
-    freedoms = [one.degrees_of_freedom, other.degrees_of_freedom]
-    variances = [error**2 for error in errors]
-    sample = EstimateSample(
-        n=one.n + other.n,
-        n_clusters=max(one.n_clusters, other.n_clusters) if same_people else one.n_clusters + other.n_clusters,
-        effective_sample_size=one.effective_sample_size + other.effective_sample_size,
-        weight_range=(
-            min(one.weight_range[0], other.weight_range[0]),
-            max(one.weight_range[1], other.weight_range[1]),
-        ),
-    )
-    return estimate_of(
-        sample,
-        value=one.value - other.value,
-        variance=sum(errors) ** 2 if same_people else sum(variances),
-        degrees_of_freedom=min(freedoms) if same_people else satterthwaite(variances, freedoms),
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,6 +109,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
         yield ""
         yield _check(check)
     yield from _leaving(report)
+    yield from _carry_over(report)
     yield ""
     yield "Each stage by itself"
     yield table(
@@ -299,6 +300,17 @@ def _leaving(report: StudyEstimates) -> Iterator[str]:
             for figure in report.figures
         ],
     )
+
+
+def _carry_over(report: StudyEstimates) -> Iterator[str]:
+    if report.carry_over is None:
+        return
+    yield ""
+    yield "Do answers depend on the items before them?"
+    yield from beside.about_carry_over(report.carry_over)
+    others = tuple(f"_over_{threshold}" for threshold in report.thresholds[1:])
+    rows = [*beside.carry_over_rows(report.carry_over, report.figures, without=others)]
+    yield table(list(beside.CARRY_OVER_HEAD), rows)
 
 
 def _noise(report: StudyEstimates) -> Iterator[str]:

@@ -3,14 +3,14 @@
 `estimate_tables` writes all of it into files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bandit import Bounds, Estimate
 from survey.contracts.instruments import ANOTHER_PERSON
 
-from .estimating import Noise
-from .estimators import DivisionFigures, Figure
+from .estimating import CarryOver, Noise
+from .estimators import DivisionFigures, Figure, in_words_p
 from .leaving import Leaving, LeavingLine
 
 
@@ -77,13 +77,11 @@ def number(value: float, unit: str) -> str:
 
 def weighted_in_words(figure: Figure) -> str:
     """The mean weighted for leaving, with its interval; a dash without one."""
-    found = figure.stayed
-    if found is None:
+    if figure.stayed is None:
         return "-"
-    low, high = found.interval
-    if not found.has_interval:
-        return number(found.value, figure.unit)
-    return f"{number(found.value, figure.unit)} ({number(low, figure.unit)} to {number(high, figure.unit)})"
+    if not figure.stayed.has_interval:
+        return number(figure.stayed.value, figure.unit)
+    return _with_interval(figure.stayed, figure.unit)
 
 
 def such_questions_in_words(figure: Figure) -> str:
@@ -100,6 +98,77 @@ def bounds_in_words(figure: Figure) -> str:
         return "-"
     low, high = figure.bounds.interval
     return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
+
+
+# Carry-over
+
+FIRST_ITEMS, SAMPLED_MINUS_HOLDOUT = "first items", "sampled - holdout"
+CARRY_OVER_HEAD = (
+    "figure",
+    "all items",
+    "first items",
+    "95 % interval",
+    "answers",
+    "sampled - holdout",
+    "95 % interval of it",
+    "p",
+)
+
+
+def about_carry_over(found: CarryOver) -> Iterator[str]:
+    """How to read the table of carry-over, in sentences."""
+    yield (
+        "Figures take it that an answer does not depend on the items that the person saw before. In an adaptive stage "
+        "these are others than in a uniform one, so that with carry-over its answers would be of something else. "
+        "Nothing came before people's first items, so that their figure is free of it. They are few."
+    )
+    if found.no_difference:
+        yield f"No comparison of sampled items with a holdout: {found.no_difference}."
+        return
+    first = found.differences[0]
+    if first.combined is None:
+        yield f"No comparison of sampled items with a holdout: {first.notes}."
+        return
+    p = first.combined.p_two_sided()
+    verdict = (
+        "More than chance makes: answers seem to depend on the items before them, or the holdout's people differ. Read "
+        "the figures of the holdouts and of first items."
+        if p is not None and p < 0.05
+        else "No more than chance makes. A holdout is small, so that a small effect would hardly be seen."
+    )
+    yield (
+        f"Sampled minus holdout, whose people get uniform booklets, {first.title}: "
+        f"{_with_interval(first.combined, first.unit)}, {in_words_p(p)}. {verdict}"
+    )
+
+
+def carry_over_rows(found: CarryOver, figures: Sequence[Figure], *, without: tuple[str, ...]) -> Iterator[list[str]]:
+    """A row for each figure but those of further thresholds, whose names end with one of `without`."""
+    differences: Sequence[Figure | None] = found.differences or [None] * len(figures)
+    for figure, first, difference in zip(figures, found.first_items, differences, strict=True):
+        if figure.name.endswith(without) or figure.combined is None:
+            continue
+        start, other = first.combined, None if difference is None else difference.combined
+        yield [
+            figure.title,
+            number(figure.combined.value, figure.unit),
+            *(_value_and_interval(start, figure.unit)),
+            "-" if start is None else str(start.n),
+            *(_value_and_interval(other, figure.unit)),
+            "-" if other is None else in_words_p(other.p_two_sided()).removeprefix("p = ").removeprefix("p "),
+        ]
+
+
+def _value_and_interval(estimate: Estimate | None, unit: str) -> tuple[str, str]:
+    if estimate is None:
+        return "-", "-"
+    ends = " to ".join(number(end, unit) for end in estimate.interval) if estimate.has_interval else "no interval"
+    return number(estimate.value, unit), ends
+
+
+def _with_interval(estimate: Estimate, unit: str) -> str:
+    value, ends = _value_and_interval(estimate, unit)
+    return f"{value} ({ends})"
 
 
 # Groups of people

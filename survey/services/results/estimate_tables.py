@@ -8,7 +8,15 @@ from bandit import Estimate
 from survey.contracts.tables import Column
 
 from . import beside
-from .beside import BOUNDS, FROM_THE_REST, STAYED, SUCH_QUESTIONS, WORST_CASE
+from .beside import (
+    BOUNDS,
+    FIRST_ITEMS,
+    FROM_THE_REST,
+    SAMPLED_MINUS_HOLDOUT,
+    STAYED,
+    SUCH_QUESTIONS,
+    WORST_CASE,
+)
 from .estimating import Noise, StudyEstimates
 from .estimators import Figure
 from .leaving import LeavingLine
@@ -29,7 +37,9 @@ ESTIMATES = (
         f"few people, without figures. {SUCH_QUESTIONS}: the same mean with an interval for a population of questions. "
         f"{STAYED}: answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the figure "
         f"can be for the stated odds ratio between unanswered and answered items. {WORST_CASE}: what it can be "
-        "whatever these had got. at any time: one stage alone, with an interval that holds however often one looks. "
+        f"whatever these had got. {FIRST_ITEMS}: from people's first items alone. {SAMPLED_MINUS_HOLDOUT}: the mean by "
+        "the sampled slots of adaptive stages minus that by their holdouts. at any time: one stage alone, with an "
+        "interval that holds however often one looks. "
         "majority: the share of majority labels 1 of a test stage. change within person: a wave minus the one before, "
         "over the people who answered in both.",
     ),
@@ -121,6 +131,19 @@ def estimate_rows(report: StudyEstimates) -> Iterator[list[Any]]:
         yield from _figure_rows(report.assisted, "assisted")
     for figure in report.checks:
         yield from _figure_rows(figure, "check")
+    if report.carry_over is not None:
+        for kind, figures in (
+            (FIRST_ITEMS, report.carry_over.first_items),
+            (SAMPLED_MINUS_HOLDOUT, report.carry_over.differences),
+        ):
+            for figure in figures:
+                is_difference = kind == SAMPLED_MINUS_HOLDOUT and figure.combined is not None
+                yield _row(
+                    **_head(figure.name, figure.title, figure.unit, "", "", kind),
+                    **_values(figure.combined),
+                    p=figure.combined.p_two_sided() if is_difference and figure.combined is not None else None,
+                    notes=figure.notes,
+                )
     for division in report.divisions:
         for label, figures in zip(division.labels, division.figures, strict=True):
             for figure in figures:

@@ -53,6 +53,8 @@ ASSUMPTIONS = (
     "people who left did not give may do to a figure is shown beside it too.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
+    "An answer is taken not to depend on the items that its person saw before: in an adaptive stage these are others "
+    "than in a uniform one. Sampled minus holdout, and the figures from first items, are beside for that.",
     "Standard errors are between respondents, and never below what as many answers of different people would have. "
     "Weights over the stages come from the plans alone, with an assumed correlation of 0.2 between a person's answers.",
 )
@@ -144,6 +146,20 @@ class MajorityLine:
 
 
 @dataclass(frozen=True)
+class CarryOver:
+    """What is known of whether answers depend on the items that a person saw before.
+
+    `differences`: by measure, the mean by the sampled slots of adaptive stages minus that by their holdouts, whose
+    booklets are uniform; empty where `no_difference` says why. `first_items`: by measure, the mean from people's first
+    items alone, which nothing came before.
+    """
+
+    differences: tuple[Figure, ...]
+    first_items: tuple[Figure, ...]
+    no_difference: str = ""
+
+
+@dataclass(frozen=True)
 class AnytimeLine:
     """The first figure of a stage's sampled slots alone, with a 95 % interval that holds at any time, however often one
     looks: over all candidates, or with a `factor` the difference between its levels (`label`).
@@ -191,6 +207,7 @@ class StudyEstimates:
     leaving: Leaving | None = None
     anytime: tuple[AnytimeLine, ...] = ()
     waves: tuple[WaveChange, ...] = ()
+    carry_over: CarryOver | None = None
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -316,6 +333,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         # A rule is about the answers under all levels.
         anytime=() if levels else tuple(_anytime_lines(stages, of_all_waves)),
         waves=_wave_changes(study, stages, of_all_waves, levels, by),
+        carry_over=_carry_over(read),
     )
 
 
@@ -460,6 +478,48 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
         )
     if others := [one.factor for one in shown_conditions(study) if one.factor not in levels]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
+
+
+# Carry-over
+
+
+def _carry_over(read: Sequence[_Read]) -> CarryOver:
+    by_stage: dict[int, dict[str, _Read]] = {}
+    for one in read:
+        by_stage.setdefault(one.part.stage, {})[one.part.role] = one
+    adaptive = [one for one in by_stage.values() if Slot.Role.SAMPLED in one and _is_adaptive(one[Slot.Role.SAMPLED])]
+    both = [(one[Slot.Role.SAMPLED], one[Slot.Role.HOLDOUT]) for one in adaptive if Slot.Role.HOLDOUT in one]
+    measures = range(len(read[0].estimands.measures))
+    reason = "" if both else "no adaptive stage has answers to a holdout" if adaptive else "no stage is adaptive"
+    first = [_only(one, np.array([answer.position == 1 for answer in one.answers], dtype=bool), None) for one in read]
+    return CarryOver(
+        differences=tuple(_sampled_minus_holdout(both, index) for index in measures) if both else (),
+        first_items=tuple(
+            replace(_figure(first, index, is_part=True), naive=None, such_questions=None) for index in measures
+        ),
+        no_difference=reason,
+    )
+
+
+def _is_adaptive(read: _Read) -> bool:
+    return len(read.part.names) > 1 or read.part.is_unequal
+
+
+def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> Figure:
+    """By the weights of the holdouts' plans: they have fewer answers than the sampled slots, and decide the error."""
+    found = []
+    for pair in both:
+        means = []
+        for one in pair:
+            measure = one.estimands.measures[index]
+            means.append(
+                analysis.estimate(
+                    one.part, measure.values, where=measure.where, per=measure.per, share=measure.is_share
+                )
+            )
+        found.append(analysis.sampled_minus_holdout(*means))
+    holdouts = [holdout for _sampled, holdout in both]
+    return _combined(holdouts, found, holdouts[0].estimands.measures[index], None)
 
 
 # At any time
@@ -965,8 +1025,13 @@ def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:
     """The part with the answers under one level alone; with the label `OTHERS`, under all but the one it is compared
     with (`against`)."""
     unanswered = read.part.unanswered
-    kept = _is_under(read.divisions[factor], label, against)
     lost = None if unanswered is None else _is_under(unanswered.divisions[factor], label, against)
+    return _only(read, _is_under(read.divisions[factor], label, against), lost)
+
+
+def _only(read: _Read, kept: np.ndarray, lost: np.ndarray | None) -> _Read:
+    """The part with some of its answers and of its unanswered items (None: without these) alone, weighted by
+    themselves."""
     measures = [
         replace(
             one,

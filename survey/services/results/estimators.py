@@ -645,6 +645,19 @@ def effect(
     )
 
 
+def sampled_minus_holdout(
+    sampled: tuple[Estimate | None, str], holdout: tuple[Estimate | None, str]
+) -> tuple[Estimate | None, str]:
+    """The mean by a stage's sampled slots minus that by its holdout, which other people answer; both by `estimate`."""
+    one, other = sampled[0], holdout[0]
+    if one is None or other is None:
+        return None, "; ".join(
+            f"{role}: {reason}" for role, (_, reason) in (("sampled", sampled), ("holdout", holdout)) if reason
+        )
+    found = bandit.minus(one, other, same_people=False)
+    return (found, "") if found.has_interval else (None, "nothing varies between the answers")
+
+
 def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
     """The model-assisted mean of one part by its predictions; the plain one, with a reason, if it has none."""
     if part.obstacle:
