@@ -519,7 +519,8 @@ def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> F
             )
         found.append(analysis.sampled_minus_holdout(*means))
     holdouts = [holdout for _sampled, holdout in both]
-    return _combined(holdouts, found, holdouts[0].estimands.measures[index], None)
+    measure = holdouts[0].estimands.measures[index]
+    return analysis.cut(_combined(holdouts, found, measure, None), measure.range_of_difference)
 
 
 # At any time
@@ -921,13 +922,14 @@ def _figure(
         )
         for odds_ratio in (read[0].odds_ratio, np.inf)
     )
-    return replace(
+    figure = replace(
         figure,
         such_questions=analysis.such_questions(figure, parts, values, masks, [measure.per for measure in measures]),
         stayed=analysis.stayed_of(figure, parts, weighted, pooled=with_weights, share=share),
         bounds=bounds,
         worst_case=worst,
     )
+    return analysis.cut(figure, measures[0].range)
 
 
 def _check(read: Sequence[_Read], index: int) -> Figure:
@@ -1079,7 +1081,7 @@ def _effect(
     if figure.combined is None:
         return figure
     stayed = analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True))
-    return _with_bounds(replace(figure, stayed=stayed), sides, index)
+    return analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), measures[0].range_of_difference)
 
 
 def _with_bounds(
@@ -1189,7 +1191,7 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
                 masks = [([part == label for part in parts], _lost(read, name, label)) for label in labels]
                 stayed = analysis.stayed_of(figure, [one.part for one in read], weighted, pooled=with_weights)
                 figure = _with_bounds(replace(figure, stayed=stayed), (read, read), index, masks)
-            differences.append(figure)
+            differences.append(analysis.cut(figure, own[0].range_of_difference))
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
@@ -1321,7 +1323,7 @@ def _assisted(read: Sequence[_Read]) -> Figure | None:
         return None
     first = [one.estimands.measures[0] for one in read]
     found = [analysis.assisted(one.part, measure.values) for one, measure in zip(read, first, strict=True)]
-    return _combined(read, found, first[0], None)
+    return analysis.cut(_combined(read, found, first[0], None), first[0].range)
 
 
 # Controls

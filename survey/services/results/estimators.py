@@ -395,7 +395,10 @@ def bounds_of(
             part.stage_answers(own, inside=in_both(one, None if inside is None else inside[place]))
             for place, (part, own, one) in enumerate(zip(parts, values, where, strict=True))
         ]
-        plain = _pooled(answers, [stage.weight for stage in figure.stages], share)
+        try:
+            plain = _pooled(answers, [stage.weight for stage in figure.stages], share)
+        except DesignError:  # One person alone answered on this side in some stage.
+            plain = None
     if plain is None or not plain.has_interval:
         return None
     given, weights = [], []
@@ -515,6 +518,33 @@ def for_far_answers(
         figure.combined, contributions=found.contributions, shares=found.shares, cluster=found.people
     )
     return replace(figure, combined=wider)
+
+
+def cut(figure: Figure, span: tuple[float, float] | None) -> Figure:
+    """The figure with all its intervals cut to what can be true: from the lowest to the highest value that it can have.
+    With few people Student's t may reach far beyond; the truth is never there, so that cut intervals hold as often."""
+    if span is None:
+        return figure
+
+    def inside(estimate: Estimate | None) -> Estimate | None:
+        if estimate is None:
+            return None
+        return replace(estimate, interval=bandit.cut_to_span(estimate.interval, span))
+
+    def ends(found: Bounds | None) -> Bounds | None:
+        lower, upper = (inside(end) for end in ((None, None) if found is None else (found.lower, found.upper)))
+        return None if found is None or lower is None or upper is None else replace(found, lower=lower, upper=upper)
+
+    return replace(
+        figure,
+        stages=tuple(replace(stage, estimate=inside(stage.estimate)) for stage in figure.stages),
+        combined=inside(figure.combined),
+        naive=inside(figure.naive),
+        stayed=inside(figure.stayed),
+        such_questions=inside(figure.such_questions),
+        bounds=ends(figure.bounds),
+        worst_case=ends(figure.worst_case),
+    )
 
 
 def for_a_part(

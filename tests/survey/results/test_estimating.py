@@ -20,7 +20,7 @@ from bandit import Estimate
 from survey.contracts.instruments import Estimates
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.question_pairs import packed
-from survey.models import Assignment, CandidateSet, PredictorRun, Slot, SnapshotAnswer, Study
+from survey.models import Assignment, CandidateSet, PredictorRun, Sitting, Slot, SnapshotAnswer, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results import estimating, estimators, stored_estimates
@@ -716,3 +716,35 @@ def test_an_adaptive_stage_without_a_holdout_says_so() -> None:
     found = estimating.estimate(run_study(**ADAPTIVE)).carry_over
     assert found is not None
     assert (found.differences, found.no_difference) == ((), "no adaptive stage has answers to a holdout")
+
+
+def test_no_interval_reaches_beyond_what_can_be_true(study_of_few: Study) -> None:
+    """Two people a stage: Student's t with one degree of freedom reaches 12 standard errors far."""
+    report = estimating.estimate(study_of_few, by=["outcome", "framing"])
+    spans = {"changed": (0, 1), "change": (-100, 100), "size": (0, 100), "prior": (0, 100), "posterior": (0, 100)}
+    cut = 0
+    figures = [*report.figures, *(figure for part in report.divisions for own in part.figures for figure in own)]
+    differences = [figure for part in report.divisions for figure in part.differences]
+    for figure in [*figures, *differences]:
+        low, high = spans[figure.name.partition("_")[0]]
+        if figure in differences:
+            low, high = low - high, high - low
+        beside_it = [figure.combined, figure.naive, figure.such_questions, *(one.estimate for one in figure.stages)]
+        intervals = [one.interval for one in beside_it if one is not None and one.has_interval]
+        intervals += [one.interval for one in (figure.bounds, figure.worst_case) if one is not None]
+        assert all(low <= one[0] <= one[1] <= high for one in intervals), figure.name
+        cut += sum(one[0] == low or one[1] == high for one in intervals)
+    assert cut > 5, "some of them would have reached beyond"
+
+
+@pytest.fixture
+def study_of_few() -> Study:
+    study = run_study(
+        stages=[{"sittings": 3}, {"sittings": 3}],
+        conditions=[{"factor": "framing", "levels": ["plain", "warm"]}],
+        lose=2,
+        **NO_ROLES,
+    )
+    for number, sitting in enumerate(Sitting.objects.filter(stage__study=study).order_by("pk")):
+        sitting.conditions.create(factor="framing", level=("plain", "warm")[number % 2], probability=0.5, seed=1)
+    return study
