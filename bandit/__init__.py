@@ -51,6 +51,7 @@ from bandit.leaving import (
     LeavingTest,
     bounds,
     difference_of_bounds,
+    fisher_exact,
     leaving_test,
     staying_chances,
 )
@@ -164,6 +165,7 @@ __all__ = [
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
+    "fisher_exact",
     "fisher_f_upper_tail",
     "fit_bradley_terry",
     "fit_logistic",

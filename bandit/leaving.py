@@ -94,6 +94,22 @@ def _odds_ratio(
     return with_it / against if against > 0 else None
 
 
+def fisher_exact(first: tuple[int, int], second: tuple[int, int]) -> float:
+    """The two-sided p of Fisher's exact test that two groups have the same share: of all tables with the same margins,
+    the chance of those that are no more likely than this one (Fisher, Statistical Methods for Research Workers, 1934).
+
+    `first`, `second`: of each group how many have the property, and how many there are. 1 for groups without anybody.
+    """
+    (a, n), (b, m) = first, second
+    if not (0 <= a <= n and 0 <= b <= m):
+        raise DesignError(f"first, second: {a} of {n} and {b} of {m}; a group has as many as it has, or fewer")
+    ways = {
+        count: math.comb(n, count) * math.comb(m, a + b - count)
+        for count in range(max(0, a + b - m), min(n, a + b) + 1)
+    }
+    return sum(count for count in ways.values() if count <= ways[a]) / sum(ways.values())
+
+
 def staying_chances(
     *,
     value: ArrayLike,

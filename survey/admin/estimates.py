@@ -77,7 +77,7 @@ def context(
         "leaving_notes": [] if report.leaving is None else [*beside.about_leaving(report.leaving)],
         "leaving_head": beside.LEAVING_HEAD,
         "leaving_rows": []
-        if report.leaving is None or not report.leaving.lines[0].unanswered
+        if report.leaving is None or not (report.leaving.lines[0].unanswered or report.leaving.excluded)
         else [list(zip(beside.LEAVING_HEAD, beside.leaving_row(line), strict=True)) for line in report.leaving.lines],
         "leaving_figures": rows,
         "carry_over_notes": [] if report.carry_over is None else [*beside.about_carry_over(report.carry_over)],

@@ -261,7 +261,7 @@ def _figure(
     )
     weighted = [part.stage_answers(own, inside=mask, weighted_for_leaving=True) for part, own, mask in rows]
     common = {"where": [None] * len(parts), "inside": inside, "lost": lost, "span": None, "share": True}
-    return replace(
+    figure = replace(
         figure,
         stayed=estimators.stayed_of(
             figure,
@@ -273,6 +273,7 @@ def _figure(
         bounds=estimators.bounds_of(figure, parts, values, odds_ratio=odds_ratio, **common),
         worst_case=estimators.bounds_of(figure, parts, values, odds_ratio=np.inf, **common),
     )
+    return estimators.for_heavy_people(figure, parts, values, masks, [None] * len(parts))
 
 
 def three_ways(figure: Figure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:

@@ -11,7 +11,7 @@ from survey.contracts.instruments import ANOTHER_PERSON
 
 from .estimating import CarryOver, Noise
 from .estimators import DivisionFigures, Figure, in_words_p
-from .leaving import Leaving, LeavingLine
+from .leaving import ExcludedLine, Leaving, LeavingLine
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,14 @@ class Beside:
 
 
 SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
+WITH_EXCLUDED = "bounds with excluded"
 
 MEANINGS = {
     SUCH_QUESTIONS: "holds if the bank's questions are a random draw from questions like them, of the same tasks",
     STAYED: "holds if leaving depends on nothing but the item's number, the person's own answers before, and levels",
     BOUNDS: "holds if unanswered items differ from answered ones by an odds ratio",
+    WITH_EXCLUDED: "counts the items of people whom a rule excludes as unanswered too, and holds if these differ from "
+    "answered ones by an odds ratio",
     WORST_CASE: "holds whatever the unanswered items had got",
 }
 
@@ -60,6 +63,13 @@ def beside(figure: Figure) -> Iterator[Beside]:
             f"bounds, odds ratio {figure.bounds.odds_ratio:g}",
             figure.bounds,
             f"{MEANINGS[BOUNDS]} of at most {figure.bounds.odds_ratio:g}",
+        )
+    if figure.with_excluded is not None:
+        yield _of_bounds(
+            WITH_EXCLUDED,
+            f"bounds with excluded, odds ratio {figure.with_excluded.odds_ratio:g}",
+            figure.with_excluded,
+            f"{MEANINGS[WITH_EXCLUDED]} of at most {figure.with_excluded.odds_ratio:g}",
         )
     if figure.worst_case is not None:
         yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, MEANINGS[WORST_CASE])
@@ -93,11 +103,12 @@ def such_questions_in_words(figure: Figure) -> str:
 
 
 def bounds_in_words(figure: Figure) -> str:
-    """The interval of the bounds; a dash without any."""
-    if figure.bounds is None:
-        return "-"
-    low, high = figure.bounds.interval
-    return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
+    """The interval of the bounds; a dash without any. That of the bounds with excluded people stands behind it."""
+    of_all = [one.interval for one in (figure.bounds, figure.with_excluded) if one is not None]
+    words = [f"{number(low, figure.unit)} to {number(high, figure.unit)}" for low, high in of_all]
+    if figure.with_excluded is not None:
+        words[-1] = f"with excluded people {words[-1]}"
+    return "; ".join(words) or "-"
 
 
 # Carry-over
@@ -228,6 +239,7 @@ def p_in_words(p: float) -> str:
 
 def about_leaving(leaving: Leaving) -> Iterator[str]:
     """How to read the table of people who left, in sentences."""
+    yield from _about_excluded(leaving.excluded)
     whole = leaving.lines[0]
     if not whole.unanswered:
         yield "Everybody who began has answered all their items, or still can: nothing is lost."
@@ -257,6 +269,25 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
         f"{leaving.odds_ratio:g} (odds_ratio in [estimates] of the study file). "
         "The report estimates has worst-case bounds."
     )
+
+
+def _about_excluded(lines: Sequence[ExcludedLine]) -> Iterator[str]:
+    if not lines:
+        return
+    whole = lines[0]
+    yield (
+        f"A rule of the study file excludes {whole.excluded} of {whole.people} people with all their answers. Figures "
+        "are of the others; the bounds with excluded people count these people's items as unanswered."
+    )
+    for line in lines[1:]:
+        p = 1.0 if line.p is None else line.p
+        verdict = (
+            ": more than chance makes. The levels' other people are no longer alike, so that a difference between them "
+            "may be the rule's: use its bounds with excluded people"
+            if p < 0.05
+            else ""
+        )
+        yield f"{line.title}: {line.excluded} of {line.people} excluded, {in_words_p(p)} against the others{verdict}."
 
 
 # The noise of answers

@@ -5,7 +5,7 @@ of each slot the first. Controls and repeats show how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -754,14 +754,13 @@ def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.nda
 
 
 def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
-    """The items that people of this part, under these levels, were given and did not answer."""
+    """The items that people of this part, under these levels, were given and have no answer to that counts."""
     lost = [
         one
-        for one in rows.given
-        if one.slot.role == role
-        and leavers.is_lost(one)
-        and all(one.levels.get(factor) == level for factor, level in levels.items())
+        for one in [*filter(leavers.is_lost, rows.given), *rows.excluded]
+        if one.slot.role == role and all(one.levels.get(factor) == level for factor, level in levels.items())
     ]
+    out = {id(one) for one in rows.excluded}
     divisions = rows.divisions_of(lost)
     for condition in rows.stage.study.config.conditions:
         divisions[condition.factor] = np.array([one.levels.get(condition.factor, "") for one in lost], dtype=str)
@@ -770,6 +769,7 @@ def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Ma
         cluster=np.array([one.sitting.respondent_id for one in lost], dtype=np.int64),
         probability=np.array([one.slot.inclusion_probability for one in lost], dtype=np.float64),
         divisions=divisions,
+        is_excluded=np.array([id(one) in out for one in lost], dtype=bool),
     )
 
 
@@ -807,6 +807,7 @@ def _with_leaving(
         odds_ratio=read[0].odds_ratio,
         no_weights=problem,
         lines=tuple(leavers.lines(rows, answered, factors, levels)),
+        excluded=tuple(leavers.excluded_lines(rows, factors, levels)),
     )
 
 
@@ -904,9 +905,9 @@ def _figure(
         analysis.stayed(part, own, where=mask, per=measure.per, share=share)
         for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
     ]
-    bounds, worst = (
+    bounds, worst, with_excluded = (
         None
-        if below
+        if below or (excluded and not _excludes(parts))
         else analysis.with_losses(
             analysis.bounds_of(
                 figure,
@@ -918,9 +919,10 @@ def _figure(
                 odds_ratio=odds_ratio,
                 span=measures[0].span,
                 share=share,
+                with_excluded=excluded,
             )
         )
-        for odds_ratio in (read[0].odds_ratio, np.inf)
+        for odds_ratio, excluded in ((read[0].odds_ratio, False), (np.inf, False), (read[0].odds_ratio, True))
     )
     figure = replace(
         figure,
@@ -928,8 +930,15 @@ def _figure(
         stayed=analysis.stayed_of(figure, parts, weighted, pooled=with_weights, share=share),
         bounds=bounds,
         worst_case=worst,
+        with_excluded=with_excluded,
     )
+    figure = analysis.for_heavy_people(figure, parts, values, masks, [measure.per for measure in measures])
     return analysis.cut(figure, measures[0].range)
+
+
+def _excludes(parts: Iterable[StagePart]) -> bool:
+    """Whether a rule leaves out somebody who was given items of these parts."""
+    return any(part.unanswered is not None and part.unanswered.excludes for part in parts)
 
 
 def _check(read: Sequence[_Read], index: int) -> Figure:
@@ -1100,9 +1109,11 @@ def _with_bounds(
         return figure
     people = [_people_of(side, inside) for side, (inside, _lost) in zip(sides, masks, strict=True)]
 
-    def bounds(odds_ratio: float) -> Bounds | None:
+    def bounds(odds_ratio: float, *, with_excluded: bool = False) -> Bounds | None:
         one, other = (
-            _bounds_of_side(figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio)
+            _bounds_of_side(
+                figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio, with_excluded=with_excluded
+            )
             for side, (inside, lost) in zip(sides, masks, strict=True)
         )
         if one is None or other is None or figure.combined is None:
@@ -1112,7 +1123,14 @@ def _with_bounds(
             bandit.difference_of_bounds(one, other, same_people=same_people, plain=figure.combined)
         )
 
-    return replace(figure, bounds=bounds(sides[0][0].odds_ratio), worst_case=bounds(np.inf))
+    odds_ratio = sides[0][0].odds_ratio
+    excluded = _excludes(one.part for side in sides for one in side)
+    return replace(
+        figure,
+        bounds=bounds(odds_ratio),
+        worst_case=bounds(np.inf),
+        with_excluded=bounds(odds_ratio, with_excluded=True) if excluded else None,
+    )
 
 
 def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> set[int]:
@@ -1130,6 +1148,7 @@ def _bounds_of_side(
     inside: Sequence[np.ndarray] | None,
     lost: Sequence[np.ndarray] | None,
     odds_ratio: float,
+    with_excluded: bool,
 ) -> Bounds | None:
     measures = [one.estimands.measures[index] for one in side]
     return analysis.bounds_of(
@@ -1143,6 +1162,7 @@ def _bounds_of_side(
         span=measures[0].span,
         share=measures[0].is_share,
         is_side=True,
+        with_excluded=with_excluded,
     )
 
 

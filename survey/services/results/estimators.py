@@ -46,16 +46,23 @@ class ItemPredictions:
 class Unanswered:
     """The items of a part that were given to somebody and can get no answer of theirs any more; arrays (m,).
 
-    `divisions`: the part of each, by the name of a division or a factor.
+    `divisions`: the part of each, by the name of a division or a factor. `is_excluded`: whether it was given to
+    somebody whom a rule leaves out, with all their answers; None for none of them.
     """
 
     stratum: NDArray[np.int64]
     cluster: NDArray[np.int64]
     probability: NDArray[np.float64]
     divisions: Mapping[str, NDArray[np.str_]]
+    is_excluded: NDArray[np.bool_] | None = None
+
+    @property
+    def excludes(self) -> bool:
+        return self.is_excluded is not None and bool(self.is_excluded.any())
 
     def under(self, kept: NDArray[np.bool_]) -> Unanswered:
         return Unanswered(
+            is_excluded=None if self.is_excluded is None else self.is_excluded[kept],
             stratum=self.stratum[kept],
             cluster=self.cluster[kept],
             probability=self.probability[kept],
@@ -222,7 +229,8 @@ class Figure:
 
     `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
     for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
-    `such_questions` is the combined mean with an interval over questions like these.
+    `with_excluded` are bounds that take the items of people whom a rule excludes for unanswered too, None where there
+    are none. `such_questions` is the combined mean with an interval over questions like these.
     """
 
     name: str
@@ -237,6 +245,7 @@ class Figure:
     bounds: Bounds | None = None
     worst_case: Bounds | None = None
     such_questions: Estimate | None = None
+    with_excluded: Bounds | None = None
 
     @property
     def notes(self) -> str:
@@ -378,6 +387,7 @@ def bounds_of(
     span: tuple[float, float] | None,
     share: bool,
     is_side: bool = False,
+    with_excluded: bool = False,
 ) -> Bounds | None:
     """Bounds of the figure's mean if everybody had answered all their items: of the same stages with the same weights,
     put together in the same way. None without a figure, or where that has no interval. The arrays are one for each
@@ -385,7 +395,8 @@ def bounds_of(
 
     `where`: which answers the figure is about at all; it is not known of the unanswered items, which are taken to be so
     as often as the answers of their stratum. `inside` and `lost`: which answers and which unanswered items are in a
-    part of a division. `is_side`: the figure is a difference, and the parts are one side of it.
+    part of a division. `is_side`: the figure is a difference, and the parts are one side of it. `with_excluded`:
+    items of people whom a rule leaves out are unanswered too.
     """
     if figure.combined is None or (math.isinf(odds_ratio) and span is None and not share):
         return None
@@ -408,14 +419,18 @@ def bounds_of(
         if part.unanswered is None:
             return None
         within = np.ones(values[place].size, dtype=bool) if inside is None else inside[place]
+        unanswered, missing = part.unanswered, None if lost is None else lost[place]
+        if unanswered.is_excluded is not None and not with_excluded:
+            of_others = ~unanswered.is_excluded
+            unanswered, missing = unanswered.under(of_others), None if missing is None else missing[of_others]
         given.append(
             _given_items(
                 part,
-                part.unanswered,
+                unanswered,
                 values[place],
                 within=within,
                 where=where[place],
-                lost=None if lost is None else lost[place],
+                lost=missing,
             )
         )
         weights.append(stage.weight)
@@ -511,13 +526,32 @@ def for_far_answers(
     are one for each part, as `estimate` took them."""
     if figure.combined is None or not figure.combined.has_interval:
         return figure
-    found = _errors(figure, parts, values, masks, per)
-    if found is None or np.unique(found.people[found.shares != 0]).size < 2:
+    errors = _errors(figure, parts, values, masks, per)
+    return replace(figure, combined=_for_far_answers(figure.combined, errors))
+
+
+def for_heavy_people(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Figure:
+    """The figure whose mean weighted for leaving allows for people who weigh much: whoever stayed where others left
+    stands for them, and pulls the mean to themselves, so that its spread seems too small. The arrays are one for each
+    part, as `stayed` took them."""
+    if figure.stayed is None or not figure.stayed.has_interval:
         return figure
-    wider = bandit.for_far_answers(
-        figure.combined, contributions=found.contributions, shares=found.shares, cluster=found.people
+    errors = _errors(figure, parts, values, masks, per, weighted_for_leaving=True)
+    return replace(figure, stayed=_for_far_answers(figure.stayed, errors))
+
+
+def _for_far_answers(estimate: Estimate, errors: _Errors | None) -> Estimate:
+    if errors is None or np.unique(errors.people[errors.shares != 0]).size < 2:
+        return estimate
+    return bandit.for_far_answers(
+        estimate, contributions=errors.contributions, shares=errors.shares, cluster=errors.people
     )
-    return replace(figure, combined=wider)
 
 
 def cut(figure: Figure, span: tuple[float, float] | None) -> Figure:
@@ -544,6 +578,7 @@ def cut(figure: Figure, span: tuple[float, float] | None) -> Figure:
         such_questions=inside(figure.such_questions),
         bounds=ends(figure.bounds),
         worst_case=ends(figure.worst_case),
+        with_excluded=ends(figure.with_excluded),
     )
 
 
@@ -577,6 +612,8 @@ def _errors(
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
+    *,
+    weighted_for_leaving: bool = False,
 ) -> _Errors | None:
     """Of the parts that have a weight and answers; None where none has."""
     used, errors, shares, total = [], [], [], 0.0
@@ -585,6 +622,12 @@ def _errors(
             continue
         sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
         weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
+        if weighted_for_leaving and part.staying is not None:
+            each = 1 / part.staying
+            if not part.is_unequal:  # A stratum's answers together weigh what its candidates do.
+                sums = np.bincount(part.stratum, weights=each, minlength=len(part.sizes))
+                each = each * (np.array(part.answered) / np.maximum(sums, 1e-300))[part.stratum]
+            weight = weight * each
         # The stages' sums are put together, so that a stage counts by how much of the part it has.
         inside = weight if below is None else weight * below
         within = stage.weight * float((inside if mask is None else inside[mask]).sum() / weight.sum())
