@@ -57,7 +57,7 @@ class Estimate:
             reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
         if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
             reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
-        elif self.rarer is not None and 0 < (alike := self.rarer_of_equal_weight) < FEWEST_OF_EITHER:
+        elif self.rarer is not None and 0 < (alike := self.rarer_of_equal_weight) < FEWEST_OF_EITHER - 1e-6:
             reasons.append(
                 f"{self.rarer} answers of the rarer kind weigh as much as {alike:.1f} of equal weight, fewer than "
                 f"{FEWEST_OF_EITHER}"

@@ -424,6 +424,129 @@ def rare_looks(*, is_adaptive, share, studies, seed, people=200):
     return {scale: count / studies for scale, count in held.items()}
 
 
+def price_of_predictions(*, people, studies, seed):
+    """How many more people the share needs with model assistance than without (below 0: fewer), by what is predicted,
+    in a uniform stage and an epsilon-greedy one. Of the mean squared standard errors, which are right on average."""
+    truth, rng = truth_of(), np.random.default_rng([11, seed, people])
+    logit = np.log(truth.chance / (1 - truth.chance))
+    predictions = {
+        "the true chances": truth.chance,
+        "noise from 0 to 1": rng.random(UNIVERSE),
+        "overconfident": (truth.score > np.median(truth.score)).astype(float),
+        "reversed": 1 / (1 + np.exp(logit - 2 * logit.mean())),
+    }
+    n, squares = people * ITEMS, {}
+    for _ in range(studies):
+        pool = rng.choice(UNIVERSE, POOL, replace=False)
+        ranked = pool[np.argsort(-truth.score[pool])]
+        top, rest = np.split(ranked, [POOL // 10])
+        for design, strata, slots in (("uniform", (pool,), (n,)), ("epsilon 0.1", (top, rest), (n - n // 10, n // 10))):
+            drawn = np.concatenate([rng.choice(one, count) for one, count in zip(strata, slots, strict=True)])
+            person = rng.permutation(n) % people
+            odds = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
+            common = {
+                "values": (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float),
+                "stratum": np.repeat(np.arange(len(slots)), slots),
+                "sizes": [one.size for one in strata],
+                "cluster": person,
+            }
+            plain = bandit.stratified_mean(**common).standard_error ** 2
+            for name, predicted in predictions.items():
+                means = [predicted[one].mean() for one in strata]
+                found = bandit.difference_mean(**common, predictions=predicted[drawn], prediction_means=means)
+                squares.setdefault((design, name), []).append((plain, found.standard_error**2))
+    return {key: float(np.divide(*np.mean(own, axis=0)[::-1]) - 1) for key, own in squares.items()}
+
+
+def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
+    """Studies in which a change makes the next item's change less likely, by `change` logits: how far the share of all
+    stages and that of first items are from the share under uniform booklets, how often each holds it, and how often
+    sampled minus holdout is said to be more than chance (.05 where nothing carries over)."""
+    from survey.services.results import estimators
+
+    truth, rng = truth_of(), np.random.default_rng([10, seed, people])
+
+    def answer(drawn, person):
+        """In the order in which each person got them, which is that of the rows."""
+        changed, before = np.zeros(drawn.size), np.zeros(int(person.max()) + 1)
+        own = rng.normal(0, truth.person_sd, before.size)
+        for place in range(ITEMS):
+            rows = np.arange(place, drawn.size, ITEMS)
+            who = person[rows]
+            odds = truth.logit[drawn[rows]] + own[who] + change * before[who]
+            changed[rows] = rng.random(rows.size) < 1 / (1 + np.exp(-odds))
+            before[who] = changed[rows]
+        return changed
+
+    def part(kind, place, many):
+        n = many * ITEMS
+        pool = rng.choice(UNIVERSE, POOL, replace=False)
+        label, sizes, slots = np.zeros(n, dtype=int), (POOL,), (n,)
+        drawn = rng.choice(pool, n, replace=False)
+        if kind == "sampled" and place:
+            best = np.argpartition(-truth.score[pool], POOL // 10)
+            rest, sizes = round(0.1 * n), (POOL // 10, POOL - POOL // 10)
+            slots = (n - rest, rest)
+            halves = (pool[best[: sizes[0]]], pool[best[sizes[0] :]])
+            drawn = np.concatenate([rng.choice(half, count) for half, count in zip(halves, slots, strict=True)])
+            order = rng.permutation(n)
+            drawn, label = drawn[order], np.repeat([0, 1], slots)[order]
+        person = np.repeat(np.arange(many), ITEMS)
+        found = estimators.StagePart(
+            stage=place + 1,
+            role=kind,
+            names=("all",) if len(sizes) == 1 else ("top", "rest"),
+            sizes=sizes,
+            slots=slots,
+            universe_size=UNIVERSE,
+            stratum=label,
+            cluster=person,
+            probability=np.ones(n),
+            planned_probability=np.ones(1),
+            people=many,
+        )
+        return found, answer(drawn, person)
+
+    def figure(parts, found):
+        return estimators.combine(parts, found, name="", title="", unit="share", naive=None).combined
+
+    everybody = 4000
+    uniform = answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS))
+    target, first_target = truth.chance.mean(), truth.chance.mean()
+    if change:
+        # The mean under uniform booklets, by many people; chance is small beside what is looked for.
+        target = float(
+            np.mean(
+                [
+                    uniform.mean(),
+                    *(
+                        answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS)).mean()
+                        for _ in range(9)
+                    ),
+                ]
+            )
+        )
+    rows, p = {"all stages": [], "first items": []}, []
+    held = round(holdout * people)
+    for _ in range(studies):
+        made = [
+            part(kind, place, held if kind == "holdout" else people - held)
+            for place in range(stages)
+            for kind in ("sampled", "holdout")
+        ]
+        own = [estimators.estimate(one, values, share=True) for one, values in made]
+        rows["all stages"].append(minus(figure([one for one, _values in made], own), target))
+        firsts = [(one.under(np.arange(values.size) % ITEMS == 0), values[::ITEMS]) for one, values in made]
+        started = [estimators.estimate(one, values, share=True) for one, values in firsts]
+        rows["first items"].append(minus(figure([one for one, _values in firsts], started), first_target))
+        both = [
+            (made[place + 1][0], estimators.sampled_minus_holdout(own[place], own[place + 1]))
+            for place in range(2, 2 * stages, 2)
+        ]
+        p.append(figure([one for one, _found in both], [found for _one, found in both]).p_two_sided())
+    return {name: law_of(own) for name, own in rows.items()}, float(np.mean(np.array(p) < 0.05))
+
+
 BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)
 
 

@@ -24,16 +24,19 @@ PERSON_SD = 1.0
 
 @dataclass(frozen=True)
 class Leaving:
-    """When people leave: the hazard after (or instead of) a change, and otherwise."""
+    """When people leave: the hazard after (or instead of) a change, and otherwise; or `by_trait` that of people who
+    change more easily than most, whatever they have just answered, and that of the others."""
 
     changed: float = 0.02
     otherwise: float = 0.02
     instead: bool = False
+    by_trait: bool = False
 
 
 NOBODY_MORE = Leaving(0.05, 0.05)
 AFTER_A_CHANGE = Leaving(0.15, 0.02)
 INSTEAD = Leaving(0.15, 0.02, instead=True)
+BY_TRAIT = Leaving(0.15, 0.02, by_trait=True)
 
 
 def truth(*, of_task: bool = False) -> float:
@@ -63,9 +66,12 @@ def stage(rng: np.random.Generator, people: int, leaving: Leaving, *, uniform: b
     rest = round(n * (0.9 if uniform else 0.1))
     label = rng.permutation(np.repeat([0, 1], [n - rest, rest])).reshape(people, ITEMS)
     middle, spread = (np.array([one[at] for one in LOGITS])[label] for at in (0, 1))
-    logit = middle + spread * rng.normal(size=label.shape) + PERSON_SD * rng.normal(size=(people, 1))
+    logit = middle + spread * rng.normal(size=label.shape)
+    readiness = PERSON_SD * rng.normal(size=(people, 1))
+    logit += readiness
     changed = (rng.random(label.shape) < 1 / (1 + np.exp(-logit))).astype(np.float64)
-    leaves = rng.random(label.shape) < np.where(changed > 0, leaving.changed, leaving.otherwise)
+    more = np.broadcast_to(readiness > 0, label.shape) if leaving.by_trait else changed > 0
+    leaves = rng.random(label.shape) < np.where(more, leaving.changed, leaving.otherwise)
     first = np.where(leaves.any(axis=1), leaves.argmax(axis=1), ITEMS)
     answered = first if leaving.instead else np.minimum(first + 1, ITEMS)
     of_task = rng.random(label.shape) < np.array(TASK)[label]

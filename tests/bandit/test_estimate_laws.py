@@ -80,3 +80,14 @@ def test_a_mean_of_few_effective_answers_says_what_it_may_have_missed():
         "large ones"
     )
     assert enough.too_few == ""
+
+
+def test_first_items_are_free_of_what_carries_over_and_figures_of_all_stages_are_not():
+    """-3 logits after a change on the item before. Without carry-over the comparison with the holdouts is a test at
+    .05: of 100 studies 12 and more have a chance under .005."""
+    laws, _found = estimate_laws.carry_over(change=-3, studies=60, seed=1)
+    assert laws["all stages"].bias < -0.004, "-.011, and 60 studies know it to .0014"
+    assert abs(laws["first items"].bias) < 4 * laws["first items"].error and laws["first items"].cover >= 0.85
+    laws, found = estimate_laws.carry_over(change=0, studies=100, seed=2)
+    assert abs(laws["all stages"].bias) < 4 * laws["all stages"].error and laws["all stages"].cover >= 0.88
+    assert found < 0.12

@@ -11,7 +11,7 @@ import pytest
 import bandit
 from bandit import DesignError, Estimate, GivenItems, StageAnswers
 from tests.bandit import leaving_cases
-from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving, Study, three_ways
+from tests.bandit.leaving_cases import AFTER_A_CHANGE, BY_TRAIT, INSTEAD, NOBODY_MORE, Leaving, Study, three_ways
 
 STUDIES = 200  # The standard error of a coverage of 95 % is then 1.5 points.
 
@@ -469,6 +469,18 @@ def test_bounds_hold_where_people_leave_instead_of_answering() -> None:
         assert cover([one.interval for one in stayed], of_task=of_task) < 0.9
         assert cover(bounds, of_task=of_task) >= 0.93
         assert cover(worst, of_task=of_task) >= 0.93
+
+
+def test_weights_do_little_where_people_leave_by_a_trait_and_bounds_hold() -> None:
+    """Who changes easily leaves more often whatever they have just answered. The documents say so."""
+    made = [
+        three_ways(leaving_cases.study(np.random.default_rng([4, seed]), BY_TRAIT, people=60, stages=2).everything)
+        for seed in range(60)
+    ]
+    truth = leaving_cases.truth()
+    plain, stayed = (float(np.mean([one[place].value for one in made])) - truth for place in (0, 1))
+    assert plain < stayed < -0.02
+    assert cover([one[2] for one in made]) >= 0.9
 
 
 def test_without_dependence_all_of_them_hold_and_the_test_is_as_large_as_it_says() -> None:
