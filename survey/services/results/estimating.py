@@ -402,7 +402,7 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
         levels=tuple(labels),
         answers=tuple(sum(int((part == label).sum()) for part in parts) for label in labels),
         people=tuple(map(len, people)),
-        figures=tuple(tuple(_figure(under[label], index, is_part=True) for index in measures) for label in labels),
+        figures=tuple(tuple(_figure(under[label], index) for index in measures) for label in labels),
         differences=tuple(
             tuple(_effect(read, factor, (first, label), index, (under[first], under[label])) for index in measures)
             for label in others
