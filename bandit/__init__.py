@@ -5,7 +5,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 `numpy.random.Generator` for everything random.
 """
 
-from bandit.anytime import AnytimeInterval, anytime_interval, cut_to_span, errors_wide, mixture_parameter
+from bandit.anytime import AnytimeInterval, anytime_ends, anytime_interval, cut_to_span, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
@@ -14,7 +14,7 @@ from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata,
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.effective import effective_size
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
-from bandit.estimate import Estimate, satterthwaite
+from bandit.estimate import Estimate, minus, satterthwaite
 from bandit.estimators import (
     Comparison,
     CrossFitFold,
@@ -51,6 +51,7 @@ from bandit.leaving import (
     LeavingTest,
     bounds,
     difference_of_bounds,
+    fisher_exact,
     leaving_test,
     staying_chances,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "WorkersDiffer",
     "WorkersLost",
     "agreement_of",
+    "anytime_ends",
     "anytime_interval",
     "attend",
     "auc_limit",
@@ -163,6 +165,7 @@ __all__ = [
     "evaluate_policy",
     "false_change_rate",
     "find_cut",
+    "fisher_exact",
     "fisher_f_upper_tail",
     "fit_bradley_terry",
     "fit_logistic",
@@ -180,6 +183,7 @@ __all__ = [
     "kish_size",
     "leaving_test",
     "majority_labels",
+    "minus",
     "mixture_parameter",
     "naive_mean",
     "pair_from_rank",

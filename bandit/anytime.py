@@ -8,6 +8,14 @@ Source: asymptotic confidence sequences with Robbins' normal mixture (Waudby-Smi
 "Time-uniform central limit theory and asymptotic confidence sequences", arXiv 2103.06476, theorem 2.2 and appendix on
 the choice of rho). The units that come one after the other are people: their answers hang together, and the standard
 errors of `bandit.estimators` are between them.
+
+The interval of a share is laid around its logit (the same theorem with the delta method: Robbins' mixture on the scale
+on which a share is nearly normal). Around the share itself it holds too seldom where the share is small and a few heavy
+answers decide: whenever few of these are of the rarer kind, the share and its standard error are too small together.
+
+What it assumes beside: people come in an order that has nothing to do with their answers, so that those who come first
+are like those who come later. The strata are those of the whole plan, so that an early look has each stratum's answers
+by chance.
 """
 
 from __future__ import annotations
@@ -15,11 +23,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate
 
 ALPHA = 0.05
+Scale = Literal["plain", "logit"]
 
 
 @dataclass(frozen=True)
@@ -65,22 +75,49 @@ def errors_wide(people: int, *, rho: float, alpha: float = ALPHA) -> float:
 
 
 def anytime_interval(
-    estimate: Estimate, *, rho: float, alpha: float = ALPHA, span: Sequence[float] | None = None
+    estimate: Estimate,
+    *,
+    rho: float,
+    alpha: float = ALPHA,
+    span: Sequence[float] | None = None,
+    scale: Scale = "plain",
 ) -> AnytimeInterval:
     """The interval around an estimate that holds at this look and at all others, with the chance 1 - alpha.
 
     `estimate`: with a standard error between people, of the first `n_clusters` people. Asymptotic: look first when
     there are some tens of people. Where the standard error is not known, neither is the interval (NaN). `span`: the
     lowest and the highest value that the truth can have. What lies beyond is cut off; the truth is never there, so that
-    the interval holds as often as before.
+    the interval holds as often as before. `scale`: logit for a share, plain for everything else.
     """
-    reach = errors_wide(estimate.n_clusters, rho=rho, alpha=alpha) * estimate.standard_error
-    return AnytimeInterval(
-        value=estimate.value,
-        standard_error=estimate.standard_error,
-        people=estimate.n_clusters,
-        interval=cut_to_span((estimate.value - reach, estimate.value + reach), span),
+    ends = anytime_ends(
+        estimate.value, estimate.standard_error, estimate.n_clusters, rho=rho, alpha=alpha, span=span, scale=scale
     )
+    return AnytimeInterval(
+        value=estimate.value, standard_error=estimate.standard_error, people=estimate.n_clusters, interval=ends
+    )
+
+
+def anytime_ends(
+    value: float,
+    standard_error: float,
+    people: int,
+    *,
+    rho: float,
+    alpha: float = ALPHA,
+    span: Sequence[float] | None = None,
+    scale: Scale = "plain",
+) -> tuple[float, float]:
+    """The ends of `anytime_interval` from the numbers alone. A share of 0 or 1 has no logit and a standard error of 0:
+    both ends are the share."""
+    reach = errors_wide(people, rho=rho, alpha=alpha) * standard_error
+    if scale == "plain" or not 0 < value < 1 or math.isnan(reach):
+        return cut_to_span((value - reach, value + reach), span)
+    middle, reach = math.log(value / (1 - value)), reach / (value * (1 - value))
+    return cut_to_span((_share_of(middle - reach), _share_of(middle + reach)), span)
+
+
+def _share_of(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
 
 
 def cut_to_span(interval: tuple[float, float], span: Sequence[float] | None) -> tuple[float, float]:

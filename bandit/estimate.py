@@ -19,6 +19,7 @@ from bandit.student import student_t_quantile, student_t_upper_tail
 
 FEWEST_RESPONDENTS = 30
 FEWEST_OF_EITHER = 5
+FEWEST_OF_A_MEAN = 20  # effective answers of a figure in points
 ROUNDING = 1e-12
 WILSON_BELOW = 10  # effective answers of the rarer kind
 
@@ -56,9 +57,25 @@ class Estimate:
             reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
         if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
             reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
+        elif self.rarer is not None and 0 < (alike := self.rarer_of_equal_weight) < FEWEST_OF_EITHER - 1e-6:
+            reasons.append(
+                f"{self.rarer} answers of the rarer kind weigh as much as {alike:.1f} of equal weight, fewer than "
+                f"{FEWEST_OF_EITHER}"
+            )
+        if self.rarer is None and self.effective_sample_size < FEWEST_OF_A_MEAN:
+            reasons.append(
+                f"an effective sample of {self.effective_sample_size:.0f} answers, fewer than {FEWEST_OF_A_MEAN}, "
+                "which may have missed seldom large ones"
+            )
         if self.standard_error == 0 and not self.has_interval:
             reasons.append("nothing varies between the answers, so that there is no interval")
         return "; ".join(reasons)
+
+    @property
+    def rarer_of_equal_weight(self) -> float:
+        """Of a share: how many answers of the rarer kind there would be among equally weighted ones that are as precise
+        (`effective_sample_size`). Where scores find that kind, most of them are light, and a few heavy ones decide."""
+        return self.effective_sample_size * min(self.value, 1 - self.value)
 
     @property
     def has_interval(self) -> bool:
@@ -155,6 +172,33 @@ def satterthwaite(variances: Sequence[float], freedoms: Sequence[float]) -> floa
     if not total > 0:
         return float(sum(freedoms))
     return float(total**2 / sum(one**2 / df for one, df in zip(variances, freedoms, strict=True)))
+
+
+def minus(one: Estimate, other: Estimate, *, same_people: bool) -> Estimate:
+    """The difference of two estimates of different answers.
+
+    `same_people`: some people are on both sides. The standard error is then the sum of both sides', which no
+    correlation exceeds; for different people it is the root of the sum of squares, with Welch's and Satterthwaite's
+    degrees of freedom.
+    """
+    errors = [one.standard_error, other.standard_error]
+    freedoms = [one.degrees_of_freedom, other.degrees_of_freedom]
+    variances = [error**2 for error in errors]
+    sample = EstimateSample(
+        n=one.n + other.n,
+        n_clusters=max(one.n_clusters, other.n_clusters) if same_people else one.n_clusters + other.n_clusters,
+        effective_sample_size=one.effective_sample_size + other.effective_sample_size,
+        weight_range=(
+            min(one.weight_range[0], other.weight_range[0]),
+            max(one.weight_range[1], other.weight_range[1]),
+        ),
+    )
+    return estimate_of(
+        sample,
+        value=one.value - other.value,
+        variance=sum(errors) ** 2 if same_people else sum(variances),
+        degrees_of_freedom=min(freedoms) if same_people else satterthwaite(variances, freedoms),
+    )
 
 
 def standard_error_of(variance: float, value: float) -> float:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
+from bandit.estimate import Estimate, EstimateSample, estimate_of, minus, satterthwaite
 from bandit.estimators import _cluster_variance, _rarer, _values
 from bandit.logistic import fit_logistic, predict_logistic
 
@@ -92,6 +92,22 @@ def _odds_ratio(
         float((of(one & above) * of(other & ~above) / count).sum()) for one, other in ((gone, ~gone), (~gone, gone))
     )
     return with_it / against if against > 0 else None
+
+
+def fisher_exact(first: tuple[int, int], second: tuple[int, int]) -> float:
+    """The two-sided p of Fisher's exact test that two groups have the same share: of all tables with the same margins,
+    the chance of those that are no more likely than this one (Fisher, Statistical Methods for Research Workers, 1934).
+
+    `first`, `second`: of each group how many have the property, and how many there are. 1 for groups without anybody.
+    """
+    (a, n), (b, m) = first, second
+    if not (0 <= a <= n and 0 <= b <= m):
+        raise DesignError(f"first, second: {a} of {n} and {b} of {m}; a group has as many as it has, or fewer")
+    ways = {
+        count: math.comb(n, count) * math.comb(m, a + b - count)
+        for count in range(max(0, a + b - m), min(n, a + b) + 1)
+    }
+    return sum(count for count in ways.values() if count <= ways[a]) / sum(ways.values())
 
 
 def staying_chances(
@@ -177,9 +193,11 @@ def _by_level(
 @dataclass(frozen=True)
 class Bounds:
     """The lowest and the highest mean that the assumption allows, each with its own standard error. `interval` reaches
-    from the lower one's low end to the upper one's high end: it holds the truth in at least 95 % of studies wherever
-    the assumption holds. `odds_ratio` is infinite for worst-case bounds. `unanswered` counts the items that were given
-    to somebody and not answered."""
+    from the lower one's low end to the upper one's high end, and always contains the interval of the plain estimate:
+    whoever allows for missing answers claims less. It holds the truth as often as the plain interval does where nothing
+    depends on the answers, and in at least 95 % of studies wherever the assumption holds and standard errors are
+    right. `odds_ratio` is infinite for worst-case bounds. `unanswered` counts the items that were given to somebody and
+    not answered."""
 
     lower: Estimate
     upper: Estimate
@@ -191,41 +209,28 @@ class Bounds:
         return self.lower.interval[0], self.upper.interval[1]
 
 
-def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool) -> Bounds:
+def difference_of_bounds(first: Bounds, second: Bounds, *, same_people: bool, plain: Estimate) -> Bounds:
     """Bounds of the mean of `second` minus that of `first`: two levels of a factor, or two parts of the candidates.
 
+    `plain`: the difference itself, whose interval the bounds contain.
+
     The lowest difference is the lowest mean of the one minus the highest of the other, since nothing says that
-    unanswered items are alike on both sides. `same_people`: some people are on both sides. The standard error is then
-    the sum of both sides', which no correlation exceeds; for different people it is the root of the sum of squares,
-    with Welch's and Satterthwaite's degrees of freedom.
+    unanswered items are alike on both sides. `same_people`: as for `bandit.minus`.
     """
     return Bounds(
-        lower=_minus(second.lower, first.upper, same_people),
-        upper=_minus(second.upper, first.lower, same_people),
+        lower=_reaching(minus(second.lower, first.upper, same_people=same_people), plain),
+        upper=_reaching(minus(second.upper, first.lower, same_people=same_people), plain),
         odds_ratio=first.odds_ratio,
         unanswered=first.unanswered + second.unanswered,
     )
 
 
-def _minus(one: Estimate, other: Estimate, same_people: bool) -> Estimate:
-    errors = [one.standard_error, other.standard_error]
-    freedoms = [one.degrees_of_freedom, other.degrees_of_freedom]
-    variances = [error**2 for error in errors]
-    sample = EstimateSample(
-        n=one.n + other.n,
-        n_clusters=max(one.n_clusters, other.n_clusters) if same_people else one.n_clusters + other.n_clusters,
-        effective_sample_size=one.effective_sample_size + other.effective_sample_size,
-        weight_range=(
-            min(one.weight_range[0], other.weight_range[0]),
-            max(one.weight_range[1], other.weight_range[1]),
-        ),
-    )
-    return estimate_of(
-        sample,
-        value=one.value - other.value,
-        variance=sum(errors) ** 2 if same_people else sum(variances),
-        degrees_of_freedom=min(freedoms) if same_people else satterthwaite(variances, freedoms),
-    )
+def _reaching(end: Estimate, plain: Estimate) -> Estimate:
+    """An end of bounds whose interval contains the plain one."""
+    if not end.has_interval or not plain.has_interval:
+        return replace(end, interval=(math.nan, math.nan))
+    (low, high), (plain_low, plain_high) = end.interval, plain.interval
+    return replace(end, interval=(min(low, plain_low), max(high, plain_high)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,12 +260,18 @@ class GivenItems:
 def bounds(
     *,
     stages: Sequence[GivenItems],
+    plain: Estimate,
     plan_weights: Sequence[float] = (1.0,),
     odds_ratio: float = ODDS_RATIO,
     span: tuple[float, float] | None = None,
     share: bool = False,
 ) -> Bounds:
     """Bounds of the mean over all candidates (of the domain) if everybody who began had answered all their items.
+
+    `plain`: the estimate from the answers alone, of the same stages with the same weights. Its variance has a floor,
+    since few answers in a stratum say too little of how far answers there are apart (`bandit.estimators`); the standard
+    error of either end is larger by as much as the floor makes that of the plain estimate larger. The interval contains
+    the plain one, and there is none where that has none.
 
     `plan_weights`: one for each stage, from the plans alone. The stages' sums are put together before they are divided,
     as in `pooled_mean`, so that inside a part of the candidates both are about the same figure.
@@ -287,8 +298,14 @@ def bounds(
     if not inside.size:
         raise DesignError("domain: no answer lies in it; bounds need at least one")
     rarer = _rarer(inside) if share else None
+    floor = _Floor.of(rows, plain)
     lower, upper = (
-        _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
+        _reaching(
+            floor.under(
+                _extreme(rows, sign=sign, odds_ratio=odds_ratio, end=None if span is None else span[side], rarer=rarer)
+            ),
+            plain,
+        )
         for side, sign in ((0, -1.0), (1, 1.0))
     )
     lost = sum(float(one.inside[~one.answered].sum()) for one in rows)
@@ -404,6 +421,29 @@ def _extreme(
         variance=sum(variances) if people > 1 else math.nan,
         degrees_of_freedom=satterthwaite(variances, [max(one.fewest - 1, 1) for one in rows]),
     )
+
+
+@dataclass(frozen=True)
+class _Floor:
+    """How much larger the plain estimate's standard error is than its linearised one, and its degrees of freedom."""
+
+    times: float
+    degrees_of_freedom: float
+
+    @classmethod
+    def of(cls, rows: Sequence[_Rows], plain: Estimate) -> _Floor:
+        linearised = _extreme(rows, sign=1.0, odds_ratio=1.0, end=None, rarer=None).standard_error
+        if not linearised > 0 or not plain.standard_error > linearised:
+            return cls(1.0, plain.degrees_of_freedom)
+        return cls(plain.standard_error / linearised, plain.degrees_of_freedom)
+
+    def under(self, end: Estimate) -> Estimate:
+        """The end with a standard error that is larger by as much. Its degrees of freedom are the plain estimate's if
+        these are fewer, or if the floor decides."""
+        if math.isnan(end.standard_error):
+            return end
+        fewer = min(end.degrees_of_freedom, self.degrees_of_freedom)
+        return end.with_error(self.times * end.standard_error, self.degrees_of_freedom if self.times > 1 else fewer)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks._law_rows import Row
 from benchmarks._meter import Meter
 from tests.bandit import leaving_cases, noise_cases, question_cases
-from tests.bandit.leaving_cases import AFTER_A_CHANGE, INSTEAD, NOBODY_MORE, Leaving
+from tests.bandit.leaving_cases import AFTER_A_CHANGE, BY_TRAIT, INSTEAD, NOBODY_MORE, Leaving
 from tests.bandit.noise_cases import ALL, CARRY_OVER, EXTREMITY, PERSON, Habits
 
 
@@ -30,6 +30,8 @@ def _leaving(pool: Meter, studies: int, seed: int) -> list[Row]:
         ("nobody leaves by answers", NOBODY_MORE, 88),
         ("nobody leaves by answers, 20 people", NOBODY_MORE, 20),
         ("leaves after a change", AFTER_A_CHANGE, 88),
+        ("leaves after a change, 20 people", AFTER_A_CHANGE, 20),
+        ("leaves by a trait", BY_TRAIT, 88),
         ("leaves instead of answering", INSTEAD, 88),
     )
     for number, (title, leaving, people) in enumerate(cases):
@@ -77,7 +79,9 @@ def _ways(made: np.ndarray, name: str, leaving: Leaving, *, of_task: bool) -> It
         return _holds(ends, truth)
 
     before = (f"{plain[:, 0].mean() - truth:+.4f}", f"{cover(plain[:, 1:]):.3f}")
-    if leaving is not INSTEAD:
+    if leaving is BY_TRAIT:  # What the weights take off is said, and nothing is promised.
+        yield Row(name, "weighted: bias", before[0], float(stayed[:, 0].mean() - truth), -1, 0, studies)
+    elif leaving is not INSTEAD:
         # What chance alone does to a mean of so many studies comes on top.
         slack = 0.005 + 2 * float(stayed[:, 0].std()) / studies**0.5
         bias = float(stayed[:, 0].mean() - truth)

@@ -264,7 +264,8 @@ def looked_at(seed: int) -> dict[str, tuple[bool, bool]]:
                 one = bandit.hajek(**answered, probability=drawn.inclusion_probability[seen], share=True)
             else:
                 one = bandit.stratified_mean(**answered, **strata, share=True)
-            low, high = bandit.anytime_interval(one, rho=rho).interval
+            scale = "plain" if name.startswith("difference") else "logit"
+            low, high = bandit.anytime_interval(one, rho=rho, scale=scale).interval
             holds &= low <= mean <= high
             ordinary &= one.interval[0] <= mean <= one.interval[1]
         found[name] = (holds, ordinary)

@@ -332,8 +332,12 @@ def check_looks(stage: Row, looks: list[Row], found: Findings) -> None:
         spread = people * rule["rho"] ** 2
         wide = math.sqrt((1 + 1 / spread) * 2 * math.log(math.sqrt(spread + 1) / rule["alpha"]))
         reach = wide * float(row["standard_error"])
+        low, high = value - reach, value + reach
+        if rule.get("scale") == "logit" and 0 < value < 1:
+            middle, reach = math.log(value / (1 - value)), reach / (value * (1 - value))
+            low, high = (0.5 + 0.5 * math.tanh((middle + side * reach) / 2) for side in (-1, 1))
         lowest, highest = rule.get("span") or (-math.inf, math.inf)
-        ends = {"low": max(value - reach, lowest), "high": min(value + reach, highest)}
+        ends = {"low": max(low, lowest), "high": min(high, highest)}
         for end, expected in ends.items():
             if not abs(float(row[end]) - expected) <= TOLERANCE * max(1.0, abs(expected)):
                 found.faults.append(f"{name}: {end} is {row[end]}, and must be {expected}")

@@ -77,9 +77,17 @@ def context(
         "leaving_notes": [] if report.leaving is None else [*beside.about_leaving(report.leaving)],
         "leaving_head": beside.LEAVING_HEAD,
         "leaving_rows": []
-        if report.leaving is None or not report.leaving.lines[0].unanswered
+        if report.leaving is None or not (report.leaving.lines[0].unanswered or report.leaving.excluded)
         else [list(zip(beside.LEAVING_HEAD, beside.leaving_row(line), strict=True)) for line in report.leaving.lines],
         "leaving_figures": rows,
+        "carry_over_notes": [] if report.carry_over is None else [*beside.about_carry_over(report.carry_over)],
+        "carry_over_head": beside.CARRY_OVER_HEAD,
+        "carry_over_rows": []
+        if report.carry_over is None
+        else [
+            list(zip(beside.CARRY_OVER_HEAD, cells, strict=True))
+            for cells in beside.carry_over_rows(report.carry_over, report.figures, without=others)
+        ],
         "tables": [
             (
                 division,

@@ -699,6 +699,16 @@ _ESTIMATED: dict[str, Any] = {
                     }
                 ],
                 "waves": [],
+                "carry_over": {
+                    "differences": [],
+                    "first_items": [
+                        {
+                            "name": "changed_over_0",
+                            "combined": {"value": 0.38, "standard_error": 0.06, "interval": [0.26, 0.5], "n": 60},
+                        }
+                    ],
+                    "no_difference": "no stage is adaptive",
+                },
                 "computed_at": "2026-11-23T09:30:00Z",
                 "is_current": True,
             },
@@ -743,6 +753,12 @@ class EstimatesSerializer(serializers.Serializer[Any]):
         help_text="How each figure changed within the people who answered in two waves that follow each other, with an "
         "interval by person, how many they are (people), and how many did not come back (not_back). Empty for a study "
         "of one wave.",
+    )
+    carry_over = serializers.DictField(
+        allow_null=True,
+        help_text="Whether answers depend on the items before them, figure by figure: the mean by the sampled slots of "
+        "adaptive stages minus that by their holdouts, whose booklets are uniform (differences, or why there are none: "
+        "no_difference), and the mean from people's first items alone (first_items).",
     )
     anytime = serializers.ListField(
         child=serializers.DictField(),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -32,6 +33,11 @@ class Measure:
     @property
     def is_share(self) -> bool:
         return self.unit == SHARE and self.per is None
+
+    @property
+    def scale(self) -> Literal["plain", "logit"]:
+        """The scale on which an interval that holds at any time is laid around the figure."""
+        return "logit" if self.is_share else "plain"
 
     @property
     def range(self) -> tuple[float, float] | None:

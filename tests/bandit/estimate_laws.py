@@ -28,7 +28,8 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """One stage: its answers as `bandit` takes them, each answer's task, and the plan's weight."""
+    """One stage: its answers as `bandit` takes them, each answer's task, and the plan's weight; and the items that were
+    given and lost: stratum, person, task."""
 
     changed: np.ndarray
     size: np.ndarray
@@ -36,6 +37,9 @@ class Collected:
     common: dict
     weight: float
     weight_of_kish: float
+    lost: np.ndarray
+    lost_person: np.ndarray
+    lost_task: np.ndarray
 
     def stage(self, values, **parts):
         return bandit.StageAnswers(values=values, **self.common, **parts)
@@ -101,10 +105,12 @@ def stage_of(truth, *, people, is_first, rng):
     person = np.empty(n, dtype=int)
     person[order] = rng.permutation(people)[np.arange(n) % people]
     stays = rng.random(n) > 0.1
+    lost = {"lost": label[~stays], "lost_person": person[~stays], "lost_task": truth.task[drawn[~stays]]}
     drawn, label, person = drawn[stays], label[stays], person[stays]
     logit = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
     changed = (rng.random(drawn.size) < 1 / (1 + np.exp(-logit))).astype(float)
     return Collected(
+        **lost,
         changed=changed,
         size=changed * rng.choice(STEPS, drawn.size),
         task=truth.task[drawn],
@@ -181,8 +187,62 @@ def by_task(*, people, studies, seed, tasks=3):
     return {name: law_of(own) for name, own in rows.items()}, np.array(p), float(np.mean(given))
 
 
+def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
+    """The mean size of change inside tasks, from all stages together, and its bounds for an odds ratio of 2, where a
+    tenth of all items is lost at random. `before`: without what is done for a few answers that decide."""
+    from survey.services.results import estimators
+
+    truth, rng = truth_of(), np.random.default_rng([8, seed, people])
+    rows = {"before": [], "plain": [], "bounds": []}
+    for _ in range(studies):
+        found = study_of(truth, people=people, rng=rng)
+        parts = [part_of(one, place) for place, one in enumerate(found)]
+        values = [one.changed * rng.choice(steps, one.changed.size) for one in found]
+        for task in range(tasks):
+            mean = truth.chance[truth.task == task].mean() * steps.mean()
+            inside, lost = [one.task == task for one in found], [one.lost_task == task for one in found]
+            figure = estimators.combine(
+                parts,
+                [
+                    estimators.estimate(part, own, where=mask)
+                    for part, own, mask in zip(parts, values, inside, strict=True)
+                ],
+                name="",
+                title="",
+                unit="points",
+                naive=None,
+                pooled=[
+                    part.stage_answers(own, inside=mask) for part, own, mask in zip(parts, values, inside, strict=True)
+                ],
+            )
+            rows["before"].append(minus(figure.combined, mean))
+            figure = estimators.for_a_part(figure, parts, values, inside, [None] * len(parts))
+            ends = estimators.bounds_of(
+                figure,
+                parts,
+                values,
+                where=[None] * len(parts),
+                inside=inside,
+                lost=lost,
+                odds_ratio=2.0,
+                span=(0.0, 100.0),
+                share=False,
+            )
+            rows["plain"].append(minus(figure.combined, mean))
+            rows["bounds"].append(
+                (np.nan,) * 4
+                if ends is None or figure.combined is None
+                else (
+                    figure.combined.value - mean,
+                    *(end - mean for end in ends.interval),
+                    figure.combined.standard_error,
+                )
+            )
+    return {name: law_of(own) for name, own in rows.items()}
+
+
 def part_of(one, place):
-    from survey.services.results.estimators import StagePart
+    from survey.services.results.estimators import StagePart, Unanswered
 
     count = len(one.common["sizes"])
     return StagePart(
@@ -197,27 +257,49 @@ def part_of(one, place):
         probability=np.ones(one.changed.size),
         planned_probability=np.ones(1),
         people=np.unique(one.common["cluster"]).size,
+        unanswered=Unanswered(
+            stratum=one.lost, cluster=one.lost_person, probability=np.ones(one.lost.size), divisions={}
+        ),
     )
 
 
-def thin_strata(*, rest, studies, seed, people=20):
-    """The mean size of change with so many answers in the stratum that holds nine tenths of the candidates."""
+FEW_LARGE = np.array([2.0] * 9 + [60.0])  # a tenth of the changes is large
+
+
+def thin_strata(*, rest, studies, seed, people=20, steps=STEPS, lost=0.05):
+    """The mean size of change with so many answers in the stratum that holds nine tenths of the candidates, and its
+    bounds for an odds ratio of 2 where a part of all items is lost at random."""
     rng = np.random.default_rng([3, seed, rest])
     n = people * ITEMS
-    logit = np.where(np.arange(n) < rest, -1.0, 0.5)
+    stratum = (np.arange(n) < rest).astype(int)
+    logit = np.where(stratum, -1.0, 0.5)
     grid = np.array([NormalDist().inv_cdf((place + 0.5) / 400) for place in range(400)]) * np.hypot(0.9, 1)
     chances = [float((1 / (1 + np.exp(-(middle + grid)))).mean()) for middle in (-1.0, 0.5)]
-    truth = STEPS.mean() * (0.9 * chances[0] + 0.1 * chances[1])
-    rows = []
+    truth = steps.mean() * (0.9 * chances[0] + 0.1 * chances[1])
+    rows = {"plain": [], "bounds": []}
     for _ in range(studies):
         person = rng.permutation(n) % people
         chance = 1 / (1 + np.exp(-(logit + rng.normal(0, 0.9, n) + rng.normal(0, 1, people)[person])))
-        values = np.where(rng.random(n) < chance, rng.choice(STEPS, n), 0.0)
-        found = bandit.stratified_mean(
-            values=values, stratum=(np.arange(n) < rest).astype(int), sizes=(1200, 10_800), cluster=person
+        values = np.where(rng.random(n) < chance, rng.choice(steps, n), 0.0)
+        # The answers in the rest are as many as was said; what is lost there comes on top.
+        away = (rng.random(n) < lost) & (stratum == 0)
+        also = rng.binomial(rest, lost)
+        given = bandit.GivenItems(
+            values=values[~away],
+            stratum=stratum[~away],
+            sizes=(1200, 10_800),
+            cluster=person[~away],
+            missing_stratum=np.concatenate([stratum[away], np.ones(also, dtype=int)]),
+            missing_cluster=np.concatenate([person[away], rng.integers(0, people, also)]),
         )
-        rows.append(minus(found, truth))
-    return law_of(rows)
+        plain = bandit.stratified_mean(
+            values=given.values, stratum=given.stratum, sizes=given.sizes, cluster=given.cluster
+        )
+        ends = bandit.bounds(stages=[given], plain=plain, span=(0, 100))
+        rows["plain"].append(minus(plain, truth))
+        low, high = ends.interval
+        rows["bounds"].append((plain.value - truth, low - truth, high - truth, plain.standard_error))
+    return {name: law_of(own) for name, own in rows.items()}
 
 
 def policies(*, people, studies, seed, own="epsilon 0.2"):
@@ -310,6 +392,159 @@ def levels_of_items(*, people, studies, seed, trade_off=0.2):
         )
         rows.append(minus(found, 0.0))
     return law_of(rows)
+
+
+def rare_looks(*, is_adaptive, share, studies, seed, people=200):
+    """How often intervals of a rare share that hold at any time do so at all looks of one stage together, around the
+    share (`plain`) and around its logit; looks after 30 people and every tenth more.
+
+    An adaptive stage has nine of ten slots in the tenth of the candidates in which the share is three times as high.
+    """
+    rng, n = np.random.default_rng([9, seed]), people * ITEMS
+    rho, person = bandit.mixture_parameter(people // 2), np.repeat(np.arange(people), ITEMS)
+    chances, sizes = np.array([3 * share, 7 * share / 9]), [6000, 54_000]
+    rest = n // 10 if is_adaptive else round(0.9 * n)
+    held = {"plain": 0, "logit": 0}
+    for _ in range(studies):
+        label = rng.permutation(np.repeat([0, 1], [n - rest, rest]))
+        readiness = rng.gamma(4, 0.25, people)[person]
+        values = (rng.random(n) < chances[label] * readiness).astype(float)
+        holds = dict.fromkeys(held, True)
+        for seen in range(30, people + 1, 10):
+            now = slice(0, seen * ITEMS)
+            strata = {"stratum": label[now], "sizes": sizes}
+            if not is_adaptive:
+                strata = {"stratum": np.zeros(seen * ITEMS, dtype=int), "sizes": [sum(sizes)]}
+            one = bandit.stratified_mean(values=values[now], cluster=person[now], share=True, **strata)
+            for scale in held:
+                low, high = bandit.anytime_interval(one, rho=rho, span=(0, 1), scale=scale).interval
+                # Without a change there is no interval, and nothing is said.
+                holds[scale] &= bool(low <= share <= high) or not one.standard_error > 0
+        held = {scale: count + holds[scale] for scale, count in held.items()}
+    return {scale: count / studies for scale, count in held.items()}
+
+
+def price_of_predictions(*, people, studies, seed):
+    """How many more people the share needs with model assistance than without (below 0: fewer), by what is predicted,
+    in a uniform stage and an epsilon-greedy one. Of the mean squared standard errors, which are right on average."""
+    truth, rng = truth_of(), np.random.default_rng([11, seed, people])
+    logit = np.log(truth.chance / (1 - truth.chance))
+    predictions = {
+        "the true chances": truth.chance,
+        "noise from 0 to 1": rng.random(UNIVERSE),
+        "overconfident": (truth.score > np.median(truth.score)).astype(float),
+        "reversed": 1 / (1 + np.exp(logit - 2 * logit.mean())),
+    }
+    n, squares = people * ITEMS, {}
+    for _ in range(studies):
+        pool = rng.choice(UNIVERSE, POOL, replace=False)
+        ranked = pool[np.argsort(-truth.score[pool])]
+        top, rest = np.split(ranked, [POOL // 10])
+        for design, strata, slots in (("uniform", (pool,), (n,)), ("epsilon 0.1", (top, rest), (n - n // 10, n // 10))):
+            drawn = np.concatenate([rng.choice(one, count) for one, count in zip(strata, slots, strict=True)])
+            person = rng.permutation(n) % people
+            odds = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
+            common = {
+                "values": (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float),
+                "stratum": np.repeat(np.arange(len(slots)), slots),
+                "sizes": [one.size for one in strata],
+                "cluster": person,
+            }
+            plain = bandit.stratified_mean(**common).standard_error ** 2
+            for name, predicted in predictions.items():
+                means = [predicted[one].mean() for one in strata]
+                found = bandit.difference_mean(**common, predictions=predicted[drawn], prediction_means=means)
+                squares.setdefault((design, name), []).append((plain, found.standard_error**2))
+    return {key: float(np.divide(*np.mean(own, axis=0)[::-1]) - 1) for key, own in squares.items()}
+
+
+def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
+    """Studies in which a change makes the next item's change less likely, by `change` logits: how far the share of all
+    stages and that of first items are from the share under uniform booklets, how often each holds it, and how often
+    sampled minus holdout is said to be more than chance (.05 where nothing carries over)."""
+    from survey.services.results import estimators
+
+    truth, rng = truth_of(), np.random.default_rng([10, seed, people])
+
+    def answer(drawn, person):
+        """In the order in which each person got them, which is that of the rows."""
+        changed, before = np.zeros(drawn.size), np.zeros(int(person.max()) + 1)
+        own = rng.normal(0, truth.person_sd, before.size)
+        for place in range(ITEMS):
+            rows = np.arange(place, drawn.size, ITEMS)
+            who = person[rows]
+            odds = truth.logit[drawn[rows]] + own[who] + change * before[who]
+            changed[rows] = rng.random(rows.size) < 1 / (1 + np.exp(-odds))
+            before[who] = changed[rows]
+        return changed
+
+    def part(kind, place, many):
+        n = many * ITEMS
+        pool = rng.choice(UNIVERSE, POOL, replace=False)
+        label, sizes, slots = np.zeros(n, dtype=int), (POOL,), (n,)
+        drawn = rng.choice(pool, n, replace=False)
+        if kind == "sampled" and place:
+            best = np.argpartition(-truth.score[pool], POOL // 10)
+            rest, sizes = round(0.1 * n), (POOL // 10, POOL - POOL // 10)
+            slots = (n - rest, rest)
+            halves = (pool[best[: sizes[0]]], pool[best[sizes[0] :]])
+            drawn = np.concatenate([rng.choice(half, count) for half, count in zip(halves, slots, strict=True)])
+            order = rng.permutation(n)
+            drawn, label = drawn[order], np.repeat([0, 1], slots)[order]
+        person = np.repeat(np.arange(many), ITEMS)
+        found = estimators.StagePart(
+            stage=place + 1,
+            role=kind,
+            names=("all",) if len(sizes) == 1 else ("top", "rest"),
+            sizes=sizes,
+            slots=slots,
+            universe_size=UNIVERSE,
+            stratum=label,
+            cluster=person,
+            probability=np.ones(n),
+            planned_probability=np.ones(1),
+            people=many,
+        )
+        return found, answer(drawn, person)
+
+    def figure(parts, found):
+        return estimators.combine(parts, found, name="", title="", unit="share", naive=None).combined
+
+    everybody = 4000
+    uniform = answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS))
+    target, first_target = truth.chance.mean(), truth.chance.mean()
+    if change:
+        # The mean under uniform booklets, by many people; chance is small beside what is looked for.
+        target = float(
+            np.mean(
+                [
+                    uniform.mean(),
+                    *(
+                        answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS)).mean()
+                        for _ in range(9)
+                    ),
+                ]
+            )
+        )
+    rows, p = {"all stages": [], "first items": []}, []
+    held = round(holdout * people)
+    for _ in range(studies):
+        made = [
+            part(kind, place, held if kind == "holdout" else people - held)
+            for place in range(stages)
+            for kind in ("sampled", "holdout")
+        ]
+        own = [estimators.estimate(one, values, share=True) for one, values in made]
+        rows["all stages"].append(minus(figure([one for one, _values in made], own), target))
+        firsts = [(one.under(np.arange(values.size) % ITEMS == 0), values[::ITEMS]) for one, values in made]
+        started = [estimators.estimate(one, values, share=True) for one, values in firsts]
+        rows["first items"].append(minus(figure([one for one, _values in firsts], started), first_target))
+        both = [
+            (made[place + 1][0], estimators.sampled_minus_holdout(own[place], own[place + 1]))
+            for place in range(2, 2 * stages, 2)
+        ]
+        p.append(figure([one for one, _found in both], [found for _one, found in both]).p_two_sided())
+    return {name: law_of(own) for name, own in rows.items()}, float(np.mean(np.array(p) < 0.05))
 
 
 BUDGET_SHARE, BUDGET_RATES = 0.39, (0.46, 0.32)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import Estimate
+from bandit import Estimate, GivenItems
 from survey.services.results import estimators
 from survey.services.results.estimators import Figure, StagePart, Unanswered
 
@@ -23,16 +24,19 @@ PERSON_SD = 1.0
 
 @dataclass(frozen=True)
 class Leaving:
-    """When people leave: the hazard after (or instead of) a change, and otherwise."""
+    """When people leave: the hazard after (or instead of) a change, and otherwise; or `by_trait` that of people who
+    change more easily than most, whatever they have just answered, and that of the others."""
 
     changed: float = 0.02
     otherwise: float = 0.02
     instead: bool = False
+    by_trait: bool = False
 
 
 NOBODY_MORE = Leaving(0.05, 0.05)
 AFTER_A_CHANGE = Leaving(0.15, 0.02)
 INSTEAD = Leaving(0.15, 0.02, instead=True)
+BY_TRAIT = Leaving(0.15, 0.02, by_trait=True)
 
 
 def truth(*, of_task: bool = False) -> float:
@@ -62,9 +66,12 @@ def stage(rng: np.random.Generator, people: int, leaving: Leaving, *, uniform: b
     rest = round(n * (0.9 if uniform else 0.1))
     label = rng.permutation(np.repeat([0, 1], [n - rest, rest])).reshape(people, ITEMS)
     middle, spread = (np.array([one[at] for one in LOGITS])[label] for at in (0, 1))
-    logit = middle + spread * rng.normal(size=label.shape) + PERSON_SD * rng.normal(size=(people, 1))
+    logit = middle + spread * rng.normal(size=label.shape)
+    readiness = PERSON_SD * rng.normal(size=(people, 1))
+    logit += readiness
     changed = (rng.random(label.shape) < 1 / (1 + np.exp(-logit))).astype(np.float64)
-    leaves = rng.random(label.shape) < np.where(changed > 0, leaving.changed, leaving.otherwise)
+    more = np.broadcast_to(readiness > 0, label.shape) if leaving.by_trait else changed > 0
+    leaves = rng.random(label.shape) < np.where(more, leaving.changed, leaving.otherwise)
     first = np.where(leaves.any(axis=1), leaves.argmax(axis=1), ITEMS)
     answered = first if leaving.instead else np.minimum(first + 1, ITEMS)
     of_task = rng.random(label.shape) < np.array(TASK)[label]
@@ -133,6 +140,30 @@ def study(
         task=_figure(parts, values, inside, lost, odds_ratio),
         test=test.p,
     )
+
+
+def plain_of(stages: Sequence[GivenItems], plan_weights: Sequence[float] = (1.0,), *, share: bool = False) -> Estimate:
+    """The estimate from the answers alone, of what bounds are to be made for."""
+    answers = [
+        bandit.StageAnswers(
+            values=one.values,
+            stratum=one.stratum,
+            sizes=one.sizes,
+            cluster=one.cluster,
+            inside=None if one.domain is None else np.asarray(one.domain, dtype=bool),
+            universe_size=one.universe_size,
+            item=one.item,
+            probability=None if one.weight is None else 1 / np.asarray(one.weight, dtype=np.float64),
+        )
+        for one in stages
+    ]
+    return bandit.pooled_mean(stages=answers, plan_weights=plan_weights, share=share)
+
+
+def bounds(*, stages: Sequence[GivenItems], **options: Any) -> bandit.Bounds:
+    """`bandit.bounds` beside that estimate."""
+    known = {name: options[name] for name in ("plan_weights", "share") if name in options}
+    return bandit.bounds(stages=stages, plain=plain_of(stages, **known), **options)
 
 
 def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leaving, *, people: int) -> Figure:
@@ -205,11 +236,12 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
                 odds_ratio=odds_ratio,
                 span=None,
                 share=True,
+                is_side=True,
             )
             for kept, gone in zip(sides, lost, strict=True)
         )
-        assert one is not None and other is not None
-        ends[name] = bandit.difference_of_bounds(one, other, same_people=False)
+        assert one is not None and other is not None and figure.combined is not None
+        ends[name] = bandit.difference_of_bounds(one, other, same_people=False, plain=figure.combined)
     return replace(figure, stayed=with_weights.combined, **ends)
 
 
@@ -235,7 +267,7 @@ def _figure(
     )
     weighted = [part.stage_answers(own, inside=mask, weighted_for_leaving=True) for part, own, mask in rows]
     common = {"where": [None] * len(parts), "inside": inside, "lost": lost, "span": None, "share": True}
-    return replace(
+    figure = replace(
         figure,
         stayed=estimators.stayed_of(
             figure,
@@ -247,6 +279,7 @@ def _figure(
         bounds=estimators.bounds_of(figure, parts, values, odds_ratio=odds_ratio, **common),
         worst_case=estimators.bounds_of(figure, parts, values, odds_ratio=np.inf, **common),
     )
+    return estimators.for_heavy_people(figure, parts, values, masks, [None] * len(parts))
 
 
 def three_ways(figure: Figure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:

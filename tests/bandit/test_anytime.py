@@ -7,6 +7,7 @@ import pytest
 
 import bandit
 from bandit import DesignError
+from tests.bandit import estimate_laws
 
 
 def test_the_reach_is_that_of_robbins_mixture():
@@ -43,6 +44,42 @@ def test_what_cannot_be_true_is_cut_off():
     assert bandit.anytime_interval(found, rho=0.2, span=(0, 1)).interval == (0, 1)
     assert bandit.anytime_interval(found, rho=0.2, span=(-1, 1)).interval[0] == pytest.approx(found.value - reach)
     assert bandit.anytime_interval(found, rho=0.2, span=(0.2, 0.3)).width == pytest.approx(0.1)
+
+
+def test_the_interval_of_a_share_lies_around_its_logit():
+    found = bandit.naive_mean(values=[0, 0, 1.0, 0, 0, 1.0, 0, 0], cluster=np.arange(8), share=True)
+    low, high = bandit.anytime_interval(found, rho=0.2, span=(0, 1), scale="logit").interval
+    reach = bandit.errors_wide(8, rho=0.2) * found.standard_error / (0.25 * 0.75)
+    ends = [math.log(end / (1 - end)) - math.log(0.25 / 0.75) for end in (low, high)]
+    assert ends == pytest.approx([-reach, reach])
+    assert 0 < low < 0.25 < high < 1
+    # Seen from the other side it is the same interval.
+    other = bandit.naive_mean(values=[1, 1, 0.0, 1, 1, 0.0, 1, 1], cluster=np.arange(8), share=True)
+    assert bandit.anytime_interval(other, rho=0.2, scale="logit").interval == pytest.approx((1 - high, 1 - low))
+    # Where nothing varies there is no logit, and nothing is said.
+    assert bandit.anytime_ends(0.0, 0.0, 30, rho=0.1, scale="logit") == (0, 0)
+    # Near a half and with many answers both scales say the same, and logits that no float holds are no error.
+    plain, logit = (bandit.anytime_ends(0.5, 1e-4, 900, rho=0.1, scale=scale) for scale in ("plain", "logit"))
+    assert plain == pytest.approx(logit, abs=1e-6)
+    assert bandit.anytime_ends(1e-9, 0.3, 30, rho=0.1, scale="logit") == (0.0, 1.0)
+
+
+def test_intervals_of_rare_shares_hold_at_all_looks_where_few_heavy_answers_decide():
+    """95 % and more is promised; with 250 studies a share of .95 falls under .92 in one of fifty."""
+    held = estimate_laws.rare_looks(is_adaptive=True, share=0.03, studies=250, seed=2)
+    assert held["logit"] >= 0.92 and held["plain"] < held["logit"] - 0.03
+    assert estimate_laws.rare_looks(is_adaptive=False, share=0.03, studies=120, seed=3)["logit"] >= 0.92
+
+
+def test_light_answers_of_the_rarer_kind_are_not_many():
+    """27 changes among the 405 answers of the top tenth and one among the 45 of the rest."""
+    values = np.concatenate([np.ones(27), np.zeros(378), np.ones(1), np.zeros(44)])
+    common = {"values": values, "cluster": np.arange(450) % 30, "share": True}
+    found = bandit.stratified_mean(**common, stratum=np.repeat([0, 1], [405, 45]), sizes=[6000, 54_000])
+    assert found.rarer == 28 and found.rarer_of_equal_weight == pytest.approx(1.48, abs=0.01)
+    assert found.too_few == "28 answers of the rarer kind weigh as much as 1.5 of equal weight, fewer than 5"
+    equal = bandit.naive_mean(**common)
+    assert equal.rarer_of_equal_weight == pytest.approx(28) and equal.too_few == ""
 
 
 def test_one_person_gives_no_interval():

@@ -715,6 +715,7 @@ def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
                         missing_cluster=[1],
                     )
                 ],
+                plain=naive_mean(values=[1, 0, 1], cluster=[1, 2, 3], share=True),
                 share=True,
             ),
         ),

@@ -94,8 +94,8 @@ def _page(report: StudyEstimates) -> Iterator[str]:
     )
     yield ""
     yield "All stages together"
-    header = ["figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS", "weights", "agree p"]
-    header.append("interval, such questions")
+    header = ["figure", "estimate", "95 % interval", "SE", "df", "naive", "answers", "people", "ESS", "weights"]
+    header += ["agree p", "interval, such questions"]
     assisted = [report.assisted] if report.assisted else []
     rows = [_row(figure, figure.title) for figure in report.figures]
     rows[1:1] = [_row(figure, f"{figure.title}, model-assisted") for figure in assisted]
@@ -109,6 +109,7 @@ def _page(report: StudyEstimates) -> Iterator[str]:
         yield ""
         yield _check(check)
     yield from _leaving(report)
+    yield from _carry_over(report)
     yield ""
     yield "Each stage by itself"
     yield table(
@@ -174,12 +175,13 @@ def _row(figure: Figure, title: str) -> list[str]:
     naive = "-" if figure.naive is None else _number(figure.naive.value, figure.unit)
     found = figure.combined
     if found is None:
-        return [title, "-", "-", "-", naive, *["-"] * 6]
+        return [title, "-", "-", "-", "-", naive, *["-"] * 6]
     return [
         title + (" *" if figure.notes else ""),
         _number(found.value, figure.unit),
         _ends(found, figure.unit, " to "),
         _number(found.standard_error, figure.unit) if found.standard_error else "-",
+        f"{found.degrees_of_freedom:.1f}",
         naive,
         str(found.n),
         str(found.n_clusters),
@@ -219,7 +221,7 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
         yield division.note
     rows = [
         [
-            *(label, figure.title, *_row(figure, "")[1:8]),
+            *(label, figure.title, *_row(figure, "")[1:9]),
             *(beside.such_questions_in_words(figure), beside.weighted_in_words(figure)),
             *(beside.bounds_in_words(figure), figure.notes),
         ]
@@ -227,7 +229,7 @@ def _division(division: DivisionFigures, others: tuple[str, ...]) -> Iterator[st
         for figure in figures
         if figure.combined is not None and not figure.name.endswith(others)
     ]
-    header = [division.name, "figure", "estimate", "95 % interval", "SE", "naive", "answers", "people", "ESS"]
+    header = [division.name, "figure", "estimate", "95 % interval", "SE", "df", "naive", "answers", "people", "ESS"]
     yield table([*header, "interval, such questions", "weighted for leaving", "bounds", "note"], rows)
     for figure in division.differences:
         if figure.combined is not None and not figure.name.endswith(others):
@@ -284,7 +286,7 @@ def _leaving(report: StudyEstimates) -> Iterator[str]:
     yield ""
     yield f"People who left, and after which answer (it: {report.leaving.outcome})"
     yield from beside.about_leaving(report.leaving)
-    if not report.leaving.lines[0].unanswered:
+    if not report.leaving.lines[0].unanswered and not report.leaving.excluded:
         return
     yield table(list(beside.LEAVING_HEAD), [beside.leaving_row(line) for line in report.leaving.lines])
     yield table(
@@ -299,6 +301,17 @@ def _leaving(report: StudyEstimates) -> Iterator[str]:
             for figure in report.figures
         ],
     )
+
+
+def _carry_over(report: StudyEstimates) -> Iterator[str]:
+    if report.carry_over is None:
+        return
+    yield ""
+    yield "Do answers depend on the items before them?"
+    yield from beside.about_carry_over(report.carry_over)
+    others = tuple(f"_over_{threshold}" for threshold in report.thresholds[1:])
+    rows = [*beside.carry_over_rows(report.carry_over, report.figures, without=others)]
+    yield table(list(beside.CARRY_OVER_HEAD), rows)
 
 
 def _noise(report: StudyEstimates) -> Iterator[str]:

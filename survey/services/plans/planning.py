@@ -11,10 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 
 import bandit
-from bandit.anytime import ALPHA, mixture_parameter
+from bandit.anytime import ALPHA, Scale, mixture_parameter
 from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform, items_in
 from bandit.errors import DesignError
 from survey.contracts import instruments, panels
+from survey.contracts.measures import Measure
 from survey.exceptions import PlanRefused, StateRefused
 from survey.models import Booklet, CandidateSet, Item, JobStep, Question, Slot, Stage, Stratum, Study
 from survey.models.predictor import TRIES
@@ -60,14 +61,25 @@ def anytime_rho(sittings: int) -> float:
 def span_of_first(study: Study, *, is_difference: bool) -> list[float] | None:
     """The lowest and the highest value that a study's first figure, or a difference of it between two levels, can have;
     None where its instrument does not say."""
+    first = _first_measure(study)
+    if first is None:
+        return None
+    found = first.range_of_difference if is_difference else first.range
+    return None if found is None else list(found)
+
+
+def scale_of_first(study: Study, *, is_difference: bool) -> Scale:
+    """On which scale the interval of a study's first figure that holds at any time is laid around it."""
+    first = _first_measure(study)
+    return "plain" if first is None or is_difference else first.scale
+
+
+def _first_measure(study: Study) -> Measure | None:
     estimates = instruments.of_study(study).estimates
     if estimates is None:
         return None
     measures = estimates.estimands([], thresholds=tuple(estimates.default_thresholds())).measures
-    if not measures:
-        return None
-    found = measures[0].range_of_difference if is_difference else measures[0].range
-    return None if found is None else list(found)
+    return measures[0] if measures else None
 
 
 class QuestionsChanged(StateRefused):
@@ -428,6 +440,7 @@ def _stop_facts(stage: Stage, recipe: Recipe) -> dict[str, Any]:
             "alpha": ALPHA,
             "rho": anytime_rho(recipe.sittings),
             "span": span_of_first(stage.study, is_difference=rule.factor is not None),
+            "scale": scale_of_first(stage.study, is_difference=rule.factor is not None),
         }
     }
 

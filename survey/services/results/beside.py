@@ -3,15 +3,15 @@
 `estimate_tables` writes all of it into files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bandit import Bounds, Estimate
 from survey.contracts.instruments import ANOTHER_PERSON
 
-from .estimating import Noise
-from .estimators import DivisionFigures, Figure
-from .leaving import Leaving, LeavingLine
+from .estimating import CarryOver, Noise
+from .estimators import DivisionFigures, Figure, in_words_p
+from .leaving import ExcludedLine, Leaving, LeavingLine
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,14 @@ class Beside:
 
 
 SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
+WITH_EXCLUDED = "bounds with excluded"
 
 MEANINGS = {
     SUCH_QUESTIONS: "holds if the bank's questions are a random draw from questions like them, of the same tasks",
     STAYED: "holds if leaving depends on nothing but the item's number, the person's own answers before, and levels",
     BOUNDS: "holds if unanswered items differ from answered ones by an odds ratio",
+    WITH_EXCLUDED: "counts the items of people whom a rule excludes as unanswered too, and holds if these differ from "
+    "answered ones by an odds ratio",
     WORST_CASE: "holds whatever the unanswered items had got",
 }
 
@@ -61,6 +64,13 @@ def beside(figure: Figure) -> Iterator[Beside]:
             figure.bounds,
             f"{MEANINGS[BOUNDS]} of at most {figure.bounds.odds_ratio:g}",
         )
+    if figure.with_excluded is not None:
+        yield _of_bounds(
+            WITH_EXCLUDED,
+            f"bounds with excluded, odds ratio {figure.with_excluded.odds_ratio:g}",
+            figure.with_excluded,
+            f"{MEANINGS[WITH_EXCLUDED]} of at most {figure.with_excluded.odds_ratio:g}",
+        )
     if figure.worst_case is not None:
         yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, MEANINGS[WORST_CASE])
 
@@ -77,13 +87,11 @@ def number(value: float, unit: str) -> str:
 
 def weighted_in_words(figure: Figure) -> str:
     """The mean weighted for leaving, with its interval; a dash without one."""
-    found = figure.stayed
-    if found is None:
+    if figure.stayed is None:
         return "-"
-    low, high = found.interval
-    if not found.has_interval:
-        return number(found.value, figure.unit)
-    return f"{number(found.value, figure.unit)} ({number(low, figure.unit)} to {number(high, figure.unit)})"
+    if not figure.stayed.has_interval:
+        return number(figure.stayed.value, figure.unit)
+    return _with_interval(figure.stayed, figure.unit)
 
 
 def such_questions_in_words(figure: Figure) -> str:
@@ -95,11 +103,83 @@ def such_questions_in_words(figure: Figure) -> str:
 
 
 def bounds_in_words(figure: Figure) -> str:
-    """The interval of the bounds; a dash without any."""
-    if figure.bounds is None:
-        return "-"
-    low, high = figure.bounds.interval
-    return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
+    """The interval of the bounds; a dash without any. That of the bounds with excluded people stands behind it."""
+    of_all = [one.interval for one in (figure.bounds, figure.with_excluded) if one is not None]
+    words = [f"{number(low, figure.unit)} to {number(high, figure.unit)}" for low, high in of_all]
+    if figure.with_excluded is not None:
+        words[-1] = f"with excluded people {words[-1]}"
+    return "; ".join(words) or "-"
+
+
+# Carry-over
+
+FIRST_ITEMS, SAMPLED_MINUS_HOLDOUT = "first items", "sampled - holdout"
+CARRY_OVER_HEAD = (
+    "figure",
+    "all items",
+    "first items",
+    "95 % interval",
+    "answers",
+    "sampled - holdout",
+    "95 % interval of it",
+    "p",
+)
+
+
+def about_carry_over(found: CarryOver) -> Iterator[str]:
+    """How to read the table of carry-over, in sentences."""
+    yield (
+        "Figures take it that an answer does not depend on the items that the person saw before. In an adaptive stage "
+        "these are others than in a uniform one, so that with carry-over its answers would be of something else. "
+        "Nothing came before people's first items, so that their figure is free of it. They are few."
+    )
+    if found.no_difference:
+        yield f"No comparison of sampled items with a holdout: {found.no_difference}."
+        return
+    first = found.differences[0]
+    if first.combined is None:
+        yield f"No comparison of sampled items with a holdout: {first.notes}."
+        return
+    p = first.combined.p_two_sided()
+    verdict = (
+        "More than chance makes: answers seem to depend on the items before them, or the holdout's people differ. Read "
+        "the figures of the holdouts and of first items."
+        if p is not None and p < 0.05
+        else "No more than chance makes. A holdout is small, so that a small effect would hardly be seen."
+    )
+    yield (
+        f"Sampled minus holdout, whose people get uniform booklets, {first.title}: "
+        f"{_with_interval(first.combined, first.unit)}, {in_words_p(p)}. {verdict}"
+    )
+
+
+def carry_over_rows(found: CarryOver, figures: Sequence[Figure], *, without: tuple[str, ...]) -> Iterator[list[str]]:
+    """A row for each figure but those of further thresholds, whose names end with one of `without`."""
+    differences: Sequence[Figure | None] = found.differences or [None] * len(figures)
+    for figure, first, difference in zip(figures, found.first_items, differences, strict=True):
+        if figure.name.endswith(without) or figure.combined is None:
+            continue
+        start, other = first.combined, None if difference is None else difference.combined
+        yield [
+            figure.title,
+            number(figure.combined.value, figure.unit),
+            *(_value_and_interval(start, figure.unit)),
+            "-" if start is None else str(start.n),
+            *(_value_and_interval(other, figure.unit)),
+            "-" if other is None else in_words_p(other.p_two_sided()).removeprefix("p = ").removeprefix("p "),
+        ]
+
+
+def _value_and_interval(estimate: Estimate | None, unit: str) -> tuple[str, str]:
+    if estimate is None:
+        return "-", "-"
+    ends = " to ".join(number(end, unit) for end in estimate.interval) if estimate.has_interval else "no interval"
+    return number(estimate.value, unit), ends
+
+
+def _with_interval(estimate: Estimate, unit: str) -> str:
+    value, ends = _value_and_interval(estimate, unit)
+    return f"{value} ({ends})"
 
 
 # Groups of people
@@ -159,6 +239,7 @@ def p_in_words(p: float) -> str:
 
 def about_leaving(leaving: Leaving) -> Iterator[str]:
     """How to read the table of people who left, in sentences."""
+    yield from _about_excluded(leaving.excluded)
     whole = leaving.lines[0]
     if not whole.unanswered:
         yield "Everybody who began has answered all their items, or still can: nothing is lost."
@@ -188,6 +269,25 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
         f"{leaving.odds_ratio:g} (odds_ratio in [estimates] of the study file). "
         "The report estimates has worst-case bounds."
     )
+
+
+def _about_excluded(lines: Sequence[ExcludedLine]) -> Iterator[str]:
+    if not lines:
+        return
+    whole = lines[0]
+    yield (
+        f"A rule of the study file excludes {whole.excluded} of {whole.people} people with all their answers. Figures "
+        "are of the others; the bounds with excluded people count these people's items as unanswered."
+    )
+    for line in lines[1:]:
+        p = 1.0 if line.p is None else line.p
+        verdict = (
+            ": more than chance makes. The levels' other people are no longer alike, so that a difference between them "
+            "may be the rule's: use its bounds with excluded people"
+            if p < 0.05
+            else ""
+        )
+        yield f"{line.title}: {line.excluded} of {line.people} excluded, {in_words_p(p)} against the others{verdict}."
 
 
 # The noise of answers

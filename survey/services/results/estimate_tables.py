@@ -8,7 +8,16 @@ from bandit import Estimate
 from survey.contracts.tables import Column
 
 from . import beside
-from .beside import BOUNDS, FROM_THE_REST, STAYED, SUCH_QUESTIONS, WORST_CASE
+from .beside import (
+    BOUNDS,
+    FIRST_ITEMS,
+    FROM_THE_REST,
+    SAMPLED_MINUS_HOLDOUT,
+    STAYED,
+    SUCH_QUESTIONS,
+    WITH_EXCLUDED,
+    WORST_CASE,
+)
 from .estimating import Noise, StudyEstimates
 from .estimators import Figure
 from .leaving import LeavingLine
@@ -28,8 +37,11 @@ ESTIMATES = (
         f"of these from one stage. {FROM_THE_REST}: the part minus all the others together. withheld: a group of too "
         f"few people, without figures. {SUCH_QUESTIONS}: the same mean with an interval for a population of questions. "
         f"{STAYED}: answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the figure "
-        f"can be for the stated odds ratio between unanswered and answered items. {WORST_CASE}: what it can be "
-        "whatever these had got. at any time: one stage alone, with an interval that holds however often one looks. "
+        f"can be for the stated odds ratio between unanswered and answered items. {WITH_EXCLUDED}: the same, with the "
+        f"items of people whom a rule excludes among the unanswered ones. {WORST_CASE}: what it can be "
+        f"whatever these had got. {FIRST_ITEMS}: from people's first items alone. {SAMPLED_MINUS_HOLDOUT}: the mean by "
+        "the sampled slots of adaptive stages minus that by their holdouts. at any time: one stage alone, with an "
+        "interval that holds however often one looks. "
         "majority: the share of majority labels 1 of a test stage. change within person: a wave minus the one before, "
         "over the people who answered in both.",
     ),
@@ -93,6 +105,17 @@ LEAVING = (
     Column("odds_ratio", "number", "Mantel and Haenszel's of leaving between the two, by stage and item number."),
     Column("p", "number", "Two-sided p of the test that leaving does not depend on the last answer."),
     Column("reason", "text", "Why there is no p."),
+    Column(
+        "excluded",
+        "number",
+        "People whom a rule of the study file excludes, with all their answers; the other columns are without them.",
+        whole=True,
+    ),
+    Column(
+        "excluded_p",
+        "number",
+        "Of levels that are drawn for people: Fisher's exact p that rules exclude as many under the other levels.",
+    ),
 )
 NOISE = (
     Column(
@@ -121,6 +144,19 @@ def estimate_rows(report: StudyEstimates) -> Iterator[list[Any]]:
         yield from _figure_rows(report.assisted, "assisted")
     for figure in report.checks:
         yield from _figure_rows(figure, "check")
+    if report.carry_over is not None:
+        for kind, figures in (
+            (FIRST_ITEMS, report.carry_over.first_items),
+            (SAMPLED_MINUS_HOLDOUT, report.carry_over.differences),
+        ):
+            for figure in figures:
+                is_difference = kind == SAMPLED_MINUS_HOLDOUT and figure.combined is not None
+                yield _row(
+                    **_head(figure.name, figure.title, figure.unit, "", "", kind),
+                    **_values(figure.combined),
+                    p=figure.combined.p_two_sided() if is_difference and figure.combined is not None else None,
+                    notes=figure.notes,
+                )
     for division in report.divisions:
         for label, figures in zip(division.labels, division.figures, strict=True):
             for figure in figures:
@@ -215,8 +251,13 @@ def slot_rows(report: StudyEstimates) -> Iterator[list[Any]]:
 
 def leaving_rows(report: StudyEstimates) -> Iterator[list[Any]]:
     """People who left, all and by level; in the order of `LEAVING`."""
-    for line in report.leaving.lines if report.leaving is not None else ():
-        yield _leaving_row(line)
+    if report.leaving is None:
+        return
+    excluded = {(line.factor, line.level): line for line in report.leaving.excluded}
+    for line in report.leaving.lines:
+        out = excluded.get((line.factor, line.level))
+        people = 0 if not excluded else None if out is None else out.excluded
+        yield [*_leaving_row(line), people, None if out is None else out.p]
 
 
 def _leaving_row(line: LeavingLine) -> list[Any]:

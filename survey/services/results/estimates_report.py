@@ -116,7 +116,7 @@ def _shown(row: Mapping[str, Any]) -> list[str]:
 def _meanings(kinds: Collection[str]) -> Iterator[str]:
     for kind, meaning in beside.MEANINGS.items():
         if kind in kinds:
-            end = " of at most the stated number" if kind == beside.BOUNDS else ""
+            end = " of at most the stated number" if kind in (beside.BOUNDS, beside.WITH_EXCLUDED) else ""
             yield f"{kind}: {meaning}{end}."
 
 

@@ -5,7 +5,7 @@ of each slot the first. Controls and repeats show how noisy the answers are.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,8 @@ ASSUMPTIONS = (
     "people who left did not give may do to a figure is shown beside it too.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
+    "An answer is taken not to depend on the items that its person saw before: in an adaptive stage these are others "
+    "than in a uniform one. Sampled minus holdout, and the figures from first items, are beside for that.",
     "Standard errors are between respondents, and never below what as many answers of different people would have. "
     "Weights over the stages come from the plans alone, with an assumed correlation of 0.2 between a person's answers.",
 )
@@ -144,6 +146,20 @@ class MajorityLine:
 
 
 @dataclass(frozen=True)
+class CarryOver:
+    """What is known of whether answers depend on the items that a person saw before.
+
+    `differences`: by measure, the mean by the sampled slots of adaptive stages minus that by their holdouts, whose
+    booklets are uniform; empty where `no_difference` says why. `first_items`: by measure, the mean from people's first
+    items alone, which nothing came before.
+    """
+
+    differences: tuple[Figure, ...]
+    first_items: tuple[Figure, ...]
+    no_difference: str = ""
+
+
+@dataclass(frozen=True)
 class AnytimeLine:
     """The first figure of a stage's sampled slots alone, with a 95 % interval that holds at any time, however often one
     looks: over all candidates, or with a `factor` the difference between its levels (`label`).
@@ -191,6 +207,7 @@ class StudyEstimates:
     leaving: Leaving | None = None
     anytime: tuple[AnytimeLine, ...] = ()
     waves: tuple[WaveChange, ...] = ()
+    carry_over: CarryOver | None = None
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -316,6 +333,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         # A rule is about the answers under all levels.
         anytime=() if levels else tuple(_anytime_lines(stages, of_all_waves)),
         waves=_wave_changes(study, stages, of_all_waves, levels, by),
+        carry_over=_carry_over(read),
     )
 
 
@@ -462,6 +480,49 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
 
 
+# Carry-over
+
+
+def _carry_over(read: Sequence[_Read]) -> CarryOver:
+    by_stage: dict[int, dict[str, _Read]] = {}
+    for one in read:
+        by_stage.setdefault(one.part.stage, {})[one.part.role] = one
+    adaptive = [one for one in by_stage.values() if Slot.Role.SAMPLED in one and _is_adaptive(one[Slot.Role.SAMPLED])]
+    both = [(one[Slot.Role.SAMPLED], one[Slot.Role.HOLDOUT]) for one in adaptive if Slot.Role.HOLDOUT in one]
+    measures = range(len(read[0].estimands.measures))
+    reason = "" if both else "no adaptive stage has answers to a holdout" if adaptive else "no stage is adaptive"
+    first = [_only(one, np.array([answer.position == 1 for answer in one.answers], dtype=bool), None) for one in read]
+    return CarryOver(
+        differences=tuple(_sampled_minus_holdout(both, index) for index in measures) if both else (),
+        first_items=tuple(
+            replace(_figure(first, index, is_part=True), naive=None, such_questions=None) for index in measures
+        ),
+        no_difference=reason,
+    )
+
+
+def _is_adaptive(read: _Read) -> bool:
+    return len(read.part.names) > 1 or read.part.is_unequal
+
+
+def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> Figure:
+    """By the weights of the holdouts' plans: they have fewer answers than the sampled slots, and decide the error."""
+    found = []
+    for pair in both:
+        means = []
+        for one in pair:
+            measure = one.estimands.measures[index]
+            means.append(
+                analysis.estimate(
+                    one.part, measure.values, where=measure.where, per=measure.per, share=measure.is_share
+                )
+            )
+        found.append(analysis.sampled_minus_holdout(*means))
+    holdouts = [holdout for _sampled, holdout in both]
+    measure = holdouts[0].estimands.measures[index]
+    return analysis.cut(_combined(holdouts, found, measure, None), measure.range_of_difference)
+
+
 # At any time
 
 
@@ -507,6 +568,17 @@ def _levels_of(read: _Read, factor: str) -> list[str]:
     return sorted(next(one.levels for one in conditions if one.factor == factor))
 
 
+def interval_by(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """How a stopping rule lays its intervals around an estimate, as `bandit.anytime_interval` takes it. Rules that were
+    planned before there were scales have none, and keep theirs."""
+    return {
+        "rho": rule["rho"],
+        "alpha": rule["alpha"],
+        "span": rule.get("span"),
+        "scale": rule.get("scale", "plain"),
+    }
+
+
 def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[AnytimeLine]:
     """Of each stage whose people come one after the other: its first figure, and the difference by each factor with
     two levels."""
@@ -523,9 +595,14 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
             found, _reason = _first_figure(one, factor)
             if found is None or not found.standard_error > 0:
                 continue
-            span = first.range_of_difference if factor else first.range
-            seen = bandit.anytime_interval(found, rho=rho, span=span)
             is_ruled = rule is not None and (rule["factor"] or "") == factor
+            if rule is not None and is_ruled:
+                how = interval_by(rule)
+            elif factor:
+                how = {"rho": rho, "span": first.range_of_difference}
+            else:
+                how = {"rho": rho, "span": first.range, "scale": first.scale}
+            seen = bandit.anytime_interval(found, **how)
             yield AnytimeLine(
                 stage=stage.index,
                 factor=factor,
@@ -677,14 +754,13 @@ def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.nda
 
 
 def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
-    """The items that people of this part, under these levels, were given and did not answer."""
+    """The items that people of this part, under these levels, were given and have no answer to that counts."""
     lost = [
         one
-        for one in rows.given
-        if one.slot.role == role
-        and leavers.is_lost(one)
-        and all(one.levels.get(factor) == level for factor, level in levels.items())
+        for one in [*filter(leavers.is_lost, rows.given), *rows.excluded]
+        if one.slot.role == role and all(one.levels.get(factor) == level for factor, level in levels.items())
     ]
+    out = {id(one) for one in rows.excluded}
     divisions = rows.divisions_of(lost)
     for condition in rows.stage.study.config.conditions:
         divisions[condition.factor] = np.array([one.levels.get(condition.factor, "") for one in lost], dtype=str)
@@ -693,6 +769,7 @@ def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Ma
         cluster=np.array([one.sitting.respondent_id for one in lost], dtype=np.int64),
         probability=np.array([one.slot.inclusion_probability for one in lost], dtype=np.float64),
         divisions=divisions,
+        is_excluded=np.array([id(one) in out for one in lost], dtype=bool),
     )
 
 
@@ -730,6 +807,7 @@ def _with_leaving(
         odds_ratio=read[0].odds_ratio,
         no_weights=problem,
         lines=tuple(leavers.lines(rows, answered, factors, levels)),
+        excluded=tuple(leavers.excluded_lines(rows, factors, levels)),
     )
 
 
@@ -784,11 +862,16 @@ def _figure(
     index: int,
     inside: Sequence[np.ndarray] | None = None,
     lost: Sequence[np.ndarray] | None = None,
+    *,
+    is_part: bool = False,
 ) -> Figure:
     """One measure, over all candidates or, with `inside` (a mask of the answers of each part) and `lost` (a mask of its
-    unanswered items), over some of them."""
+    unanswered items), over some of them. `is_part`: it is the figure of a part of the items or people, of several."""
     measures = [part.estimands.measures[index] for part in read]
-    masks = [_both(measure.where, None if inside is None else inside[place]) for place, measure in enumerate(measures)]
+    masks = [
+        analysis.in_both(measure.where, None if inside is None else inside[place])
+        for place, measure in enumerate(measures)
+    ]
     found = [
         analysis.estimate(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
         for part, measure, mask in zip(read, measures, masks, strict=True)
@@ -814,13 +897,17 @@ def _figure(
         for weighted in (False, True)
     )
     figure = _combined(read, found, measures[0], plain, pooled=pooled, share=share)
+    if measures[0].has_far_answers:
+        figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
+    elif is_part and not share and not below:
+        figure = analysis.for_a_part(figure, parts, values, masks, [None] * len(parts))
     weighted = [
         analysis.stayed(part, own, where=mask, per=measure.per, share=share)
         for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
     ]
-    bounds, worst = (
+    bounds, worst, with_excluded = (
         None
-        if below
+        if below or (excluded and not _excludes(parts))
         else analysis.with_losses(
             analysis.bounds_of(
                 figure,
@@ -832,26 +919,26 @@ def _figure(
                 odds_ratio=odds_ratio,
                 span=measures[0].span,
                 share=share,
+                with_excluded=excluded,
             )
         )
-        for odds_ratio in (read[0].odds_ratio, np.inf)
+        for odds_ratio, excluded in ((read[0].odds_ratio, False), (np.inf, False), (read[0].odds_ratio, True))
     )
-    if measures[0].has_far_answers:
-        figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
-    return replace(
+    figure = replace(
         figure,
         such_questions=analysis.such_questions(figure, parts, values, masks, [measure.per for measure in measures]),
         stayed=analysis.stayed_of(figure, parts, weighted, pooled=with_weights, share=share),
         bounds=bounds,
         worst_case=worst,
+        with_excluded=with_excluded,
     )
+    figure = analysis.for_heavy_people(figure, parts, values, masks, [measure.per for measure in measures])
+    return analysis.cut(figure, measures[0].range)
 
 
-def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    if one is None or other is None:
-        return one if other is None else other
-    both: np.ndarray = one & other
-    return both
+def _excludes(parts: Iterable[StagePart]) -> bool:
+    """Whether a rule leaves out somebody who was given items of these parts."""
+    return any(part.unanswered is not None and part.unanswered.excludes for part in parts)
 
 
 def _check(read: Sequence[_Read], index: int) -> Figure:
@@ -888,7 +975,8 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(_figure(under[label], index) for index in measures) if label in under else () for label in labels
+            tuple(_figure(under[label], index, is_part=True) for index in measures) if label in under else ()
+            for label in labels
         ),
         differences=tuple(_effect(read, name, labels, index, [under[label] for label in labels]) for index in measures)
         if groups is None and len(labels) == 2
@@ -948,8 +1036,13 @@ def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:
     """The part with the answers under one level alone; with the label `OTHERS`, under all but the one it is compared
     with (`against`)."""
     unanswered = read.part.unanswered
-    kept = _is_under(read.divisions[factor], label, against)
     lost = None if unanswered is None else _is_under(unanswered.divisions[factor], label, against)
+    return _only(read, _is_under(read.divisions[factor], label, against), lost)
+
+
+def _only(read: _Read, kept: np.ndarray, lost: np.ndarray | None) -> _Read:
+    """The part with some of its answers and of its unanswered items (None: without these) alone, weighted by
+    themselves."""
     measures = [
         replace(
             one,
@@ -997,7 +1090,7 @@ def _effect(
     if figure.combined is None:
         return figure
     stayed = analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True))
-    return _with_bounds(replace(figure, stayed=stayed), sides, index)
+    return analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), measures[0].range_of_difference)
 
 
 def _with_bounds(
@@ -1016,18 +1109,28 @@ def _with_bounds(
         return figure
     people = [_people_of(side, inside) for side, (inside, _lost) in zip(sides, masks, strict=True)]
 
-    def bounds(odds_ratio: float) -> Bounds | None:
+    def bounds(odds_ratio: float, *, with_excluded: bool = False) -> Bounds | None:
         one, other = (
-            _bounds_of_side(figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio)
+            _bounds_of_side(
+                figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio, with_excluded=with_excluded
+            )
             for side, (inside, lost) in zip(sides, masks, strict=True)
         )
-        if one is None or other is None:
+        if one is None or other is None or figure.combined is None:
             return None
+        same_people = not people[0].isdisjoint(people[1])
         return analysis.with_losses(
-            bandit.difference_of_bounds(one, other, same_people=not people[0].isdisjoint(people[1]))
+            bandit.difference_of_bounds(one, other, same_people=same_people, plain=figure.combined)
         )
 
-    return replace(figure, bounds=bounds(sides[0][0].odds_ratio), worst_case=bounds(np.inf))
+    odds_ratio = sides[0][0].odds_ratio
+    excluded = _excludes(one.part for side in sides for one in side)
+    return replace(
+        figure,
+        bounds=bounds(odds_ratio),
+        worst_case=bounds(np.inf),
+        with_excluded=bounds(odds_ratio, with_excluded=True) if excluded else None,
+    )
 
 
 def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> set[int]:
@@ -1045,6 +1148,7 @@ def _bounds_of_side(
     inside: Sequence[np.ndarray] | None,
     lost: Sequence[np.ndarray] | None,
     odds_ratio: float,
+    with_excluded: bool,
 ) -> Bounds | None:
     measures = [one.estimands.measures[index] for one in side]
     return analysis.bounds_of(
@@ -1057,6 +1161,8 @@ def _bounds_of_side(
         odds_ratio=odds_ratio,
         span=measures[0].span,
         share=measures[0].is_share,
+        is_side=True,
+        with_excluded=with_excluded,
     )
 
 
@@ -1105,13 +1211,14 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
                 masks = [([part == label for part in parts], _lost(read, name, label)) for label in labels]
                 stayed = analysis.stayed_of(figure, [one.part for one in read], weighted, pooled=with_weights)
                 figure = _with_bounds(replace(figure, stayed=stayed), (read, read), index, masks)
-            differences.append(figure)
+            differences.append(analysis.cut(figure, own[0].range_of_difference))
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
         figures=tuple(
             tuple(
-                _figure(read, index, [part == label for part in parts], _lost(read, name, label)) for index in measures
+                _figure(read, index, [part == label for part in parts], _lost(read, name, label), is_part=True)
+                for index in measures
             )
             for label in labels
         ),
@@ -1236,7 +1343,7 @@ def _assisted(read: Sequence[_Read]) -> Figure | None:
         return None
     first = [one.estimands.measures[0] for one in read]
     found = [analysis.assisted(one.part, measure.values) for one, measure in zip(read, first, strict=True)]
-    return _combined(read, found, first[0], None)
+    return analysis.cut(_combined(read, found, first[0], None), first[0].range)
 
 
 # Controls

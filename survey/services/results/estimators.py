@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
+from bandit.estimate import FEWEST_OF_A_MEAN
 from bandit.estimators import FEWEST_EFFECTIVE
 
 NOTHING = "nothing to divide by"
@@ -45,16 +46,23 @@ class ItemPredictions:
 class Unanswered:
     """The items of a part that were given to somebody and can get no answer of theirs any more; arrays (m,).
 
-    `divisions`: the part of each, by the name of a division or a factor.
+    `divisions`: the part of each, by the name of a division or a factor. `is_excluded`: whether it was given to
+    somebody whom a rule leaves out, with all their answers; None for none of them.
     """
 
     stratum: NDArray[np.int64]
     cluster: NDArray[np.int64]
     probability: NDArray[np.float64]
     divisions: Mapping[str, NDArray[np.str_]]
+    is_excluded: NDArray[np.bool_] | None = None
+
+    @property
+    def excludes(self) -> bool:
+        return self.is_excluded is not None and bool(self.is_excluded.any())
 
     def under(self, kept: NDArray[np.bool_]) -> Unanswered:
         return Unanswered(
+            is_excluded=None if self.is_excluded is None else self.is_excluded[kept],
             stratum=self.stratum[kept],
             cluster=self.cluster[kept],
             probability=self.probability[kept],
@@ -221,7 +229,8 @@ class Figure:
 
     `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
     for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
-    `such_questions` is the combined mean with an interval over questions like these.
+    `with_excluded` are bounds that take the items of people whom a rule excludes for unanswered too, None where there
+    are none. `such_questions` is the combined mean with an interval over questions like these.
     """
 
     name: str
@@ -236,6 +245,7 @@ class Figure:
     bounds: Bounds | None = None
     worst_case: Bounds | None = None
     such_questions: Estimate | None = None
+    with_excluded: Bounds | None = None
 
     @property
     def notes(self) -> str:
@@ -376,15 +386,31 @@ def bounds_of(
     odds_ratio: float,
     span: tuple[float, float] | None,
     share: bool,
+    is_side: bool = False,
+    with_excluded: bool = False,
 ) -> Bounds | None:
     """Bounds of the figure's mean if everybody had answered all their items: of the same stages with the same weights,
-    put together in the same way. None without a figure. The arrays are one for each part.
+    put together in the same way. None without a figure, or where that has no interval. The arrays are one for each
+    part.
 
     `where`: which answers the figure is about at all; it is not known of the unanswered items, which are taken to be so
     as often as the answers of their stratum. `inside` and `lost`: which answers and which unanswered items are in a
-    part of a division.
+    part of a division. `is_side`: the figure is a difference, and the parts are one side of it. `with_excluded`:
+    items of people whom a rule leaves out are unanswered too.
     """
     if figure.combined is None or (math.isinf(odds_ratio) and span is None and not share):
+        return None
+    plain: Estimate | None = figure.combined
+    if is_side:
+        answers = [
+            part.stage_answers(own, inside=in_both(one, None if inside is None else inside[place]))
+            for place, (part, own, one) in enumerate(zip(parts, values, where, strict=True))
+        ]
+        try:
+            plain = _pooled(answers, [stage.weight for stage in figure.stages], share)
+        except DesignError:  # One person alone answered on this side in some stage.
+            plain = None
+    if plain is None or not plain.has_interval:
         return None
     given, weights = [], []
     for place, (stage, part) in enumerate(zip(figure.stages, parts, strict=True)):
@@ -393,19 +419,32 @@ def bounds_of(
         if part.unanswered is None:
             return None
         within = np.ones(values[place].size, dtype=bool) if inside is None else inside[place]
+        unanswered, missing = part.unanswered, None if lost is None else lost[place]
+        if unanswered.is_excluded is not None and not with_excluded:
+            of_others = ~unanswered.is_excluded
+            unanswered, missing = unanswered.under(of_others), None if missing is None else missing[of_others]
         given.append(
             _given_items(
                 part,
-                part.unanswered,
+                unanswered,
                 values[place],
                 within=within,
                 where=where[place],
-                lost=None if lost is None else lost[place],
+                lost=missing,
             )
         )
         weights.append(stage.weight)
-    found = bandit.bounds(stages=given, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share)
+    found = bandit.bounds(
+        stages=given, plain=plain, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share
+    )
     return None if math.isnan(found.lower.standard_error) else found
+
+
+def in_both(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Where both masks are true; None is true everywhere."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
 
 
 def with_losses(found: Bounds | None) -> Bounds | None:
@@ -487,13 +526,75 @@ def for_far_answers(
     are one for each part, as `estimate` took them."""
     if figure.combined is None or not figure.combined.has_interval:
         return figure
-    found = _errors(figure, parts, values, masks, per)
-    if found is None or np.unique(found.people[found.shares != 0]).size < 2:
+    errors = _errors(figure, parts, values, masks, per)
+    return replace(figure, combined=_for_far_answers(figure.combined, errors))
+
+
+def for_heavy_people(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Figure:
+    """The figure whose mean weighted for leaving allows for people who weigh much: whoever stayed where others left
+    stands for them, and pulls the mean to themselves, so that its spread seems too small. The arrays are one for each
+    part, as `stayed` took them."""
+    if figure.stayed is None or not figure.stayed.has_interval:
         return figure
-    wider = bandit.for_far_answers(
-        figure.combined, contributions=found.contributions, shares=found.shares, cluster=found.people
+    errors = _errors(figure, parts, values, masks, per, weighted_for_leaving=True)
+    return replace(figure, stayed=_for_far_answers(figure.stayed, errors))
+
+
+def _for_far_answers(estimate: Estimate, errors: _Errors | None) -> Estimate:
+    if errors is None or np.unique(errors.people[errors.shares != 0]).size < 2:
+        return estimate
+    return bandit.for_far_answers(
+        estimate, contributions=errors.contributions, shares=errors.shares, cluster=errors.people
     )
-    return replace(figure, combined=wider)
+
+
+def cut(figure: Figure, span: tuple[float, float] | None) -> Figure:
+    """The figure with all its intervals cut to what can be true: from the lowest to the highest value that it can have.
+    With few people Student's t may reach far beyond; the truth is never there, so that cut intervals hold as often."""
+    if span is None:
+        return figure
+
+    def inside(estimate: Estimate | None) -> Estimate | None:
+        if estimate is None:
+            return None
+        return replace(estimate, interval=bandit.cut_to_span(estimate.interval, span))
+
+    def ends(found: Bounds | None) -> Bounds | None:
+        lower, upper = (inside(end) for end in ((None, None) if found is None else (found.lower, found.upper)))
+        return None if found is None or lower is None or upper is None else replace(found, lower=lower, upper=upper)
+
+    return replace(
+        figure,
+        stages=tuple(replace(stage, estimate=inside(stage.estimate)) for stage in figure.stages),
+        combined=inside(figure.combined),
+        naive=inside(figure.naive),
+        stayed=inside(figure.stayed),
+        such_questions=inside(figure.such_questions),
+        bounds=ends(figure.bounds),
+        worst_case=ends(figure.worst_case),
+        with_excluded=ends(figure.with_excluded),
+    )
+
+
+def for_a_part(
+    figure: Figure,
+    parts: Sequence[StagePart],
+    values: Sequence[NDArray[np.float64]],
+    masks: Sequence[NDArray[np.bool_] | None],
+    per: Sequence[NDArray[np.float64] | None],
+) -> Figure:
+    """A mean in points inside a part of the items or people, where a few large answers may decide: `for_far_answers`,
+    unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
+    """
+    if figure.combined is None or figure.combined.effective_sample_size < FEWEST_OF_A_MEAN:
+        return figure
+    return for_far_answers(figure, parts, values, masks, per)
 
 
 class _Errors(NamedTuple):
@@ -511,6 +612,8 @@ def _errors(
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
+    *,
+    weighted_for_leaving: bool = False,
 ) -> _Errors | None:
     """Of the parts that have a weight and answers; None where none has."""
     used, errors, shares, total = [], [], [], 0.0
@@ -519,6 +622,12 @@ def _errors(
             continue
         sizes = np.array(part.sizes, dtype=np.float64) / np.maximum(part.answered, 1)
         weight = 1 / part.probability if part.is_unequal else sizes[part.stratum]
+        if weighted_for_leaving and part.staying is not None:
+            each = 1 / part.staying
+            if not part.is_unequal:  # A stratum's answers together weigh what its candidates do.
+                sums = np.bincount(part.stratum, weights=each, minlength=len(part.sizes))
+                each = each * (np.array(part.answered) / np.maximum(sums, 1e-300))[part.stratum]
+            weight = weight * each
         # The stages' sums are put together, so that a stage counts by how much of the part it has.
         inside = weight if below is None else weight * below
         within = stage.weight * float((inside if mask is None else inside[mask]).sum() / weight.sum())
@@ -607,6 +716,19 @@ def effect(
             values=values, first=first, second=second, domain=where, per=per, staying=staying, **_strata(part)
         )
     )
+
+
+def sampled_minus_holdout(
+    sampled: tuple[Estimate | None, str], holdout: tuple[Estimate | None, str]
+) -> tuple[Estimate | None, str]:
+    """The mean by a stage's sampled slots minus that by its holdout, which other people answer; both by `estimate`."""
+    one, other = sampled[0], holdout[0]
+    if one is None or other is None:
+        return None, "; ".join(
+            f"{role}: {reason}" for role, (_, reason) in (("sampled", sampled), ("holdout", holdout)) if reason
+        )
+    found = bandit.minus(one, other, same_people=False)
+    return (found, "") if found.has_interval else (None, "nothing varies between the answers")
 
 
 def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:

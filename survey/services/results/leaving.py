@@ -38,14 +38,33 @@ class LeavingLine:
 
 
 @dataclass(frozen=True)
+class ExcludedLine:
+    """People under one level of a factor that was drawn for people, or with empty names all of them: how many were
+    given items, and how many of them a rule of the study file excludes. `p`: how often chance alone would make their
+    share differ so much from that under the other levels (Fisher's exact test), None in the line of all."""
+
+    factor: str
+    level: str
+    people: int
+    excluded: int
+    p: float | None
+
+    @property
+    def title(self) -> str:
+        return f"{self.factor}={self.level}" if self.factor else "everybody"
+
+
+@dataclass(frozen=True)
 class Leaving:
-    """What is known of people who left. `outcome` is what the test and the weights go by; `no_weights` says why there
-    are no weighted figures, and is empty if there are some. `odds_ratio` is that of the bounds."""
+    """What is known of people who left, and of those whom a rule excludes (`excluded`, empty where there are none).
+    `outcome` is what the test and the weights go by; `no_weights` says why there are no weighted figures, and is empty
+    if there are some. `odds_ratio` is that of the bounds."""
 
     outcome: str
     odds_ratio: float
     no_weights: str
     lines: tuple[LeavingLine, ...]
+    excluded: tuple[ExcludedLine, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +183,33 @@ def _line(factor: str, level: str, given: Sequence[GivenItem], answered: Answers
         unanswered=len(unanswered),
         test=test,
     )
+
+
+def excluded_lines(
+    rows: Sequence[StageRows], factors: Sequence[str], levels: Mapping[str, str]
+) -> Iterator[ExcludedLine]:
+    """Everybody, and each level of each factor that is drawn for people; nothing where nobody is excluded. Rules act
+    after the levels have: if they exclude more people under one level than under another, figures by level compare
+    people who are no longer alike."""
+    people: dict[int, Mapping[str, str]] = {}
+    out: set[int] = set()
+    for of_stage in rows:
+        for items, are_out in ((of_stage.given, False), (of_stage.excluded, True)):
+            for one in items:
+                own = one.sitting.levels()
+                if all(own.get(factor, level) == level for factor, level in levels.items()):
+                    people[one.sitting.respondent_id] = own
+                    out |= {one.sitting.respondent_id} if are_out else set()
+    if not out:
+        return
+    yield ExcludedLine("", "", len(people), len(out), None)
+    for factor in factors:
+        known = sorted({own[factor] for own in people.values() if factor in own})
+        for level in known if len(known) > 1 else ():
+            inside = {who for who, own in people.items() if own.get(factor) == level}
+            others = {who for who, own in people.items() if factor in own} - inside
+            p = bandit.fisher_exact((len(inside & out), len(inside)), (len(others & out), len(others)))
+            yield ExcludedLine(factor, level, len(inside), len(inside & out), p)
 
 
 def is_lost(one: GivenItem) -> bool:

@@ -21,6 +21,7 @@ from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 from survey.services.stages.lifecycle import close_stage
 
+from . import estimating
 from .estimating import Seen, look_at
 
 RUNNING = (Stage.State.OPEN, Stage.State.PAUSED)
@@ -81,7 +82,7 @@ def _store(
     newest = stage.looks.last()
     if stage.state not in RUNNING or (newest.pk if newest else None) != (after.pk if after else None):
         return None
-    interval = bandit.anytime_interval(found, rho=rule["rho"], alpha=rule["alpha"], span=rule.get("span"))
+    interval = bandit.anytime_interval(found, **estimating.interval_by(rule))
     low, high = interval.interval
     # Too few answers of one kind make an interval narrow by chance.
     reached = 0 < interval.width < rule["width"] and not found.too_few
@@ -132,10 +133,9 @@ def verify_looks(stage: Stage) -> list[str]:
         return [f"looks: {len(looks)} of a stage without a stopping rule"] if looks else []
     wrong = []
     for number, one in enumerate(looks, start=1):
-        reach = bandit.errors_wide(one.people, rho=rule["rho"], alpha=rule["alpha"]) * one.standard_error
+        low, high = bandit.anytime_ends(one.value, one.standard_error, one.people, **estimating.interval_by(rule))
         if one.number != number:
             wrong.append(f"looks: number {number} is missing")
-        low, high = bandit.cut_to_span((one.value - reach, one.value + reach), rule.get("span"))
         if not (_same(one.low, low) and _same(one.high, high)):
             wrong.append(f"looks: the interval of look {one.number} is not that of its estimate")
         if one.reached and (one.width >= rule["width"] or one is not looks[-1]):

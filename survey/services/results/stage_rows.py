@@ -55,13 +55,14 @@ class GivenItem:
 class StageRows:
     """`slots` are those with a role that estimates use, `answers` all that count, of every role; both in the plan's
     order. `divisions` has the part of each of the slots. `given` has the items of every sitting in its order, under all
-    levels."""
+    levels; `excluded` those of sittings that a rule leaves out, none of which has an answer that counts."""
 
     stage: Stage
     slots: list[SlotRow]
     answers: list[Assignment]
     divisions: Mapping[str, np.ndarray]
     given: list[GivenItem] = field(default_factory=list)
+    excluded: list[GivenItem] = field(default_factory=list)
 
     def answers_to(self, role: str) -> list[Assignment]:
         return [answer for answer in self.answers if answer.slot.role == role]
@@ -88,7 +89,7 @@ def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) 
     divisions = instruments.estimates_of(instrument).divisions([slot.item for slot in estimated])
     assigned = list(Assignment.objects.filter(slot__stage=stage).order_by("pk").values_list(*ASSIGNED))
     rows = _outcomes(stage, estimated, assigned, {one.pk for one in given}, next(iter(divisions.values()), None))
-    return StageRows(stage, rows, answers, divisions, _given(assigned, slots, sittings, of_item, given))
+    return StageRows(stage, rows, answers, divisions, *_given(assigned, slots, sittings, of_item, given))
 
 
 def _slots(stage: Stage) -> dict[int, Slot]:
@@ -142,26 +143,30 @@ def _given(
     sittings: Mapping[int, Sitting],
     of_item: Mapping[int, Mapping[str, str]],
     counting: Sequence[Assignment],
-) -> list[GivenItem]:
-    """Sittings whose complete answers are left out by a rule are left out whole."""
+) -> tuple[list[GivenItem], list[GivenItem]]:
+    """The items that were given to people, and those of sittings whose complete answers are left out by a rule: they
+    are left out whole."""
     answers = {answer.pk: answer for answer in counting}
     held = Assignment.State.COUNTED
     left_out = {sitting for _slot, key, state, _at, sitting in assigned if state == held and key not in answers}
     of_sitting: dict[int, Mapping[str, str]] = {
         key: sitting.levels() for key, sitting in sittings.items()
     }  # Few beside the items.
-    return [
-        GivenItem(
-            slot=slots[slot],
-            sitting=sittings[sitting],
-            position=position,
-            answer=answers.get(key),
-            is_over=state != Assignment.State.LIVE,
-            levels={**of_sitting[sitting], **of_item[key]} if key in of_item else of_sitting[sitting],
-        )
-        for slot, key, state, position, sitting in sorted(assigned, key=lambda row: (row[4], row[3]))
-        if sitting not in left_out and slots[slot].role in ESTIMATED
-    ]
+    given: list[GivenItem] = []
+    excluded: list[GivenItem] = []
+    for slot, key, state, position, sitting in sorted(assigned, key=lambda row: (row[4], row[3])):
+        if slots[slot].role in ESTIMATED:
+            (excluded if sitting in left_out else given).append(
+                GivenItem(
+                    slot=slots[slot],
+                    sitting=sittings[sitting],
+                    position=position,
+                    answer=answers.get(key),
+                    is_over=state != Assignment.State.LIVE,
+                    levels={**of_sitting[sitting], **of_item[key]} if key in of_item else of_sitting[sitting],
+                )
+            )
+    return given, excluded
 
 
 def _attach(

@@ -166,13 +166,20 @@ class _Waves:
             both = _in_both(given) | _in_both(more)
             return bandit.paired_change_difference(given, more), both, both, DIFFERENCE
 
-        return self._rows(difference, said)
+        return self._rows(difference, said, times=2.0)
 
     def _rows(
-        self, change: Callable[[bandit.Occasions], tuple[Estimate | None, set[int], set[int], str]], said: str
+        self,
+        change: Callable[[bandit.Occasions], tuple[Estimate | None, set[int], set[int], str]],
+        said: str,
+        times: float = 1.0,
     ) -> Iterator[WaveChange]:
+        """`times`: how much wider the range of what is compared is than that of a difference of two figures."""
         for index, measure in enumerate(self.here[0].measures):
             estimate, both, finished, about = change(self.occasions(index))
+            if estimate is not None and (span := measure.range_of_difference) is not None:
+                possible = (times * span[0], times * span[1])
+                estimate = replace(estimate, interval=bandit.cut_to_span(estimate.interval, possible))
             notes = [] if estimate is None or not estimate.too_few else [f"too few: {estimate.too_few}"]
             if estimate is None:
                 notes.append("nobody answered in both waves")

@@ -20,7 +20,7 @@ from bandit import Estimate
 from survey.contracts.instruments import Estimates
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.question_pairs import packed
-from survey.models import Assignment, CandidateSet, PredictorRun, Slot, SnapshotAnswer, Study
+from survey.models import Assignment, CandidateSet, PredictorRun, Sitting, Slot, SnapshotAnswer, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results import estimating, estimators, stored_estimates
@@ -632,3 +632,119 @@ def test_units_are_the_instruments_whatever_the_values_are(texts: Sequence[Any])
         ("words", False),
         ("mean", False),
     ]
+
+
+# Carry-over
+
+
+def with_holdouts(**more: Any) -> Study:
+    settings = {**ADAPTIVE, "roles": {"holdout": 0.34, "controls": 0}, **more}
+    settings["stages"] = [{**stage, "sittings": 18} for stage in settings["stages"]]
+    return run_study(**settings)
+
+
+def stratum_means(rows: Sequence[tuple[int, float]], sizes: dict[int, int]) -> float:
+    total = sum(sizes.values())
+    return sum(
+        size / total * float(np.mean([value for stratum, value in rows if stratum == key]))
+        for key, size in sizes.items()
+    )
+
+
+def test_first_items_and_sampled_minus_holdout_stand_beside_the_figures(tmp_path: Path) -> None:
+    study = with_holdouts()
+    report = estimating.estimate(study)
+    assert report.carry_over is not None and report.carry_over.no_difference == ""
+    assert [one.name for one in report.carry_over.first_items] == [one.name for one in report.figures]
+    answers = Assignment.objects.filter(slot__stage__study=study, state="counted")
+    rows: dict[tuple[int, str], list[tuple[int, int, float]]] = {}
+    for one in answers.select_related("slot__stage"):
+        values = {response.screen: response.belief.value for response in one.responses.all()}
+        key = (one.slot.stage.index, one.slot.role)
+        changed = float(values["posterior"] != values["prior"])
+        rows.setdefault(key, []).append((one.position, one.slot.stratum_id or 0, changed))
+    sizes = {
+        key: dict(
+            Slot.objects.filter(stage__study=study, stage__index=key[0], role=key[1])
+            .values_list("stratum", "stratum__size")
+            .distinct()
+        )
+        for key in rows
+    }
+    first = report.carry_over.first_items[0]
+    weights = {(stage.stage, stage.role): stage.weight for stage in first.stages if stage.weight}
+    expected = {
+        key: stratum_means([(stratum, value) for position, stratum, value in rows[key] if position == 1], sizes[key])
+        for key in weights
+    }
+    assert first.combined is not None and len(weights) > 1
+    assert first.combined.value == pytest.approx(sum(weights[key] * expected[key] for key in weights))
+    assert first.combined.n == sum(position == 1 for key in weights for position, *_rest in rows[key])
+    difference = report.carry_over.differences[0].combined
+    sampled, holdout = (
+        stratum_means([(stratum, value) for _at, stratum, value in rows[2, role]], sizes[2, role])
+        for role in ("sampled", "holdout")
+    )
+    assert difference is not None and difference.value == pytest.approx(sampled - holdout)
+    (of_sampled, of_holdout) = (
+        next(one.estimate for one in report.figures[0].stages if (one.stage, one.role) == (2, role))
+        for role in ("sampled", "holdout")
+    )
+    assert of_sampled is not None and of_holdout is not None
+    assert difference.standard_error == pytest.approx(np.hypot(of_sampled.standard_error, of_holdout.standard_error))
+    # The command, the files, the page and the API.
+    out = io.StringIO()
+    call_command("estimate", study.slug, "--out", str(tmp_path), stdout=out)
+    sentence = "Sampled minus holdout, whose people get uniform booklets, share that changes, changes over 0:"
+    assert sentence in out.getvalue()
+    with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
+        of_kind = {row["kind"]: row for row in csv.DictReader(file) if row["figure"] == "changed_over_0"}
+    assert float(of_kind["first items"]["value"]) == first.combined.value
+    assert float(of_kind["sampled - holdout"]["p"]) == pytest.approx(difference.p_two_sided())
+    stored = stored_estimates.shown_estimates(study)
+    assert stored_estimates.shown_estimates(study).report == stored.report
+    assert stored.as_json()["carry_over"]["differences"][0]["combined"]["value"] == difference.value
+
+
+def test_without_an_adaptive_stage_or_a_holdout_there_is_no_difference() -> None:
+    uniform = estimating.estimate(run_study(stages=[{"sittings": 12}], **NO_ROLES)).carry_over
+    assert uniform is not None and (uniform.differences, uniform.no_difference) == ((), "no stage is adaptive")
+    assert uniform.first_items[0].combined is not None and uniform.first_items[0].combined.n == 12
+
+
+def test_an_adaptive_stage_without_a_holdout_says_so() -> None:
+    found = estimating.estimate(run_study(**ADAPTIVE)).carry_over
+    assert found is not None
+    assert (found.differences, found.no_difference) == ((), "no adaptive stage has answers to a holdout")
+
+
+def test_no_interval_reaches_beyond_what_can_be_true(study_of_few: Study) -> None:
+    """Two people a stage: Student's t with one degree of freedom reaches 12 standard errors far."""
+    report = estimating.estimate(study_of_few, by=["outcome", "framing"])
+    spans = {"changed": (0, 1), "change": (-100, 100), "size": (0, 100), "prior": (0, 100), "posterior": (0, 100)}
+    cut = 0
+    figures = [*report.figures, *(figure for part in report.divisions for own in part.figures for figure in own)]
+    differences = [figure for part in report.divisions for figure in part.differences]
+    for figure in [*figures, *differences]:
+        low, high = spans[figure.name.partition("_")[0]]
+        if figure in differences:
+            low, high = low - high, high - low
+        beside_it = [figure.combined, figure.naive, figure.such_questions, *(one.estimate for one in figure.stages)]
+        intervals = [one.interval for one in beside_it if one is not None and one.has_interval]
+        intervals += [one.interval for one in (figure.bounds, figure.worst_case) if one is not None]
+        assert all(low <= one[0] <= one[1] <= high for one in intervals), figure.name
+        cut += sum(one[0] == low or one[1] == high for one in intervals)
+    assert cut > 5, "some of them would have reached beyond"
+
+
+@pytest.fixture
+def study_of_few() -> Study:
+    study = run_study(
+        stages=[{"sittings": 3}, {"sittings": 3}],
+        conditions=[{"factor": "framing", "levels": ["plain", "warm"]}],
+        lose=2,
+        **NO_ROLES,
+    )
+    for number, sitting in enumerate(Sitting.objects.filter(stage__study=study).order_by("pk")):
+        sitting.conditions.create(factor="framing", level=("plain", "warm")[number % 2], probability=0.5, seed=1)
+    return study

@@ -16,8 +16,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 import bandit
+from bandit import DesignError
 from survey.models import Assignment, Exclusion, Response, Sitting, Study
-from survey.services.results import beside, estimating, stored_estimates
+from survey.services.results import beside, estimating, estimators, stored_estimates
 from survey.services.stages import lifecycle
 from tests import cast
 from tests.survey.filled import NO_ROLES, answer
@@ -102,6 +103,19 @@ def test_weights_and_bounds_stand_beside_every_figure(left: Study) -> None:
     assert change.worst_case is not None and change.worst_case.interval[1] > change.bounds.interval[1]  # type: ignore[union-attr]
 
 
+def test_the_weighted_figure_allows_for_people_who_weigh_much(left: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who stayed where others left pulls the mean to themselves, so that its spread seems too small."""
+    report = estimating.estimate(left, by=["outcome"])
+    after = [report.figures[0].stayed, *(figures[0].stayed for figures in report.divisions[0].figures)]
+    monkeypatch.setattr(estimators, "for_heavy_people", lambda figure, *_arrays: figure)
+    report = estimating.estimate(left, by=["outcome"])
+    before = [report.figures[0].stayed, *(figures[0].stayed for figures in report.divisions[0].figures)]
+    for one, other in zip(before, after, strict=True):
+        assert one is not None and other is not None and one.value == other.value
+        assert one.standard_error < other.standard_error < 1.3 * one.standard_error
+        assert other.degrees_of_freedom <= one.degrees_of_freedom
+
+
 def test_weights_and_bounds_stand_beside_differences_too(left: Study) -> None:
     """Of two levels, which different people have, and of two parts of the items, which the same people answered."""
     for division in estimating.estimate(left, by=["framing", "outcome"]).divisions:
@@ -161,6 +175,51 @@ def test_whom_a_rule_leaves_out_did_not_leave(left: Study) -> None:
     after = estimating.estimate(left).leaving
     assert before is not None and after is not None
     assert after.lines[0].people == before.lines[0].people - 1 and after.lines[0].left == before.lines[0].left - 1
+
+
+def test_whom_a_rule_excludes_is_counted_by_level_and_bounded(left: Study, tmp_path: Path) -> None:
+    """A rule excludes ten people under one level and one under the other: the people who remain are not alike."""
+    sittings = Sitting.objects.order_by("pk")
+    warm, plain = (sittings.filter(conditions__level=level, state="complete") for level in ("warm", "plain"))
+    for sitting in [*warm[:10], *plain[:1]]:
+        Exclusion.objects.create(stage=sitting.stage, sitting=sitting, flags=["speeder"], decided_at=timezone.now())
+    out = io.StringIO()
+    call_command("estimate", "small", "--by", "framing", "--out", str(tmp_path), stdout=out)
+    report = estimating.estimate(left, by=["framing"])
+    assert report.leaving is not None
+    p = bandit.fisher_exact((10, 30), (1, 30))
+    assert [(line.title, line.people, line.excluded, line.p) for line in report.leaving.excluded] == [
+        ("everybody", 60, 11, None),
+        ("framing=plain", 30, 1, p),
+        ("framing=warm", 30, 10, p),
+    ]
+    assert p < 0.01
+    assert "framing=warm: 10 of 30 excluded, p = 0.006 against the others: more than chance makes." in out.getvalue()
+    (division,) = report.divisions
+    for figure in (report.figures[0], division.figures[1][0], division.differences[0]):
+        assert figure.combined and figure.bounds and figure.with_excluded
+        (low, high), (wide_low, wide_high) = figure.bounds.interval, figure.with_excluded.interval
+        assert wide_low < low < high < wide_high
+        people = 10 if figure is division.figures[1][0] else 11
+        assert figure.with_excluded.unanswered - figure.bounds.unanswered == 3 * people
+    with (tmp_path / "leaving.csv").open(newline="") as file:
+        rows = {row["level"]: row for row in csv.DictReader(file)}
+    assert [rows[level]["excluded"] for level in ("", "plain", "warm")] == ["11", "1", "10"]
+    assert float(rows["warm"]["excluded_p"]) == p
+    with (tmp_path / "estimates.csv").open(newline="") as file:
+        of_all = [row for row in csv.DictReader(file) if (row["figure"], row["label"]) == ("changed_over_0", "")]
+    kinds = {row["kind"]: row for row in of_all}
+    assert float(kinds["bounds with excluded"]["high"]) > float(kinds["bounds"]["high"])
+    assert beside.bounds_in_words(report.figures[0]) in out.getvalue() and "with excluded people" in out.getvalue()
+
+
+def test_fishers_test_is_fishers() -> None:
+    """The lady tasting tea, and a table with equal shares."""
+    assert bandit.fisher_exact((3, 4), (1, 4)) == pytest.approx(34 / 70)
+    assert bandit.fisher_exact((4, 4), (0, 4)) == pytest.approx(2 / 70)
+    assert bandit.fisher_exact((2, 6), (4, 12)) == 1 == bandit.fisher_exact((0, 0), (3, 9))
+    with pytest.raises(DesignError, match="5 of 4"):
+        bandit.fisher_exact((5, 4), (0, 4))
 
 
 def test_who_still_goes_on_has_not_left() -> None:

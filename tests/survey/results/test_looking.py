@@ -118,8 +118,10 @@ def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_momen
     rho = bandit.mixture_parameter(PEOPLE // 2)
     assert stage.manifest["stop"] == {
         "width": 0.01, "factor": None, "after": 30, "at_most": PEOPLE, "alpha": 0.05, "rho": rho, "span": [0.0, 1.0],
+        "scale": "logit",
     }  # fmt: skip
-    assert first.width == pytest.approx(2 * bandit.errors_wide(30, rho=rho) * plain.standard_error)
+    ends = bandit.anytime_ends(plain.value, plain.standard_error, 30, rho=rho, scale="logit")
+    assert (first.low, first.high) == pytest.approx(ends)
     assert first.width > 1.3 * (plain.interval[1] - plain.interval[0])
 
 
@@ -162,6 +164,23 @@ def test_a_stage_that_was_ended_admits_nobody_while_people_inside_finish() -> No
     jobs.run_inline(ended)
     assert cast.stage_of(stage.study).state == "frozen"
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
+
+
+def test_a_rule_of_an_older_plan_keeps_its_intervals(tmp_path: Path) -> None:
+    """Stages that were planned when intervals lay around the share itself have no scale in their manifest."""
+    stage = running(0.36)
+    del stage.manifest["stop"]["scale"]
+    stage.save(update_fields=["manifest"])
+    looks = look_often(stage)
+    frozen = cast.stage_of(stage.study)
+    first, reach = looks[0], bandit.errors_wide(30, rho=frozen.manifest["stop"]["rho"]) * looks[0].standard_error
+    assert (first.low, first.high) == pytest.approx((first.value - reach, first.value + reach))
+    assert looks[-1].reached and looking.verify_looks(frozen) == []
+    (line,) = estimating.estimate(stage.study).anytime
+    assert line.high + line.low == pytest.approx(2 * line.value)
+    jobs.run_inline(frozen)
+    export_files.write_export(stage.study, tmp_path)
+    assert not any("look" in fault for fault in verify_study.verify(tmp_path).faults)
 
 
 def test_a_second_worker_stores_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,8 +281,9 @@ def test_verify_stage_makes_the_last_look_again(capsys: pytest.CaptureFixture[st
     last = stage.looks.get(reached=True)
     call_command("verify_stage", stage.study.slug, "1")
     assert f"looks: {last.number} agree with their stopping rule" in capsys.readouterr().out
-    reach = (last.high - last.low) / 2
-    Look.objects.filter(pk=last.pk).update(value=0.5, low=0.5 - reach, high=0.5 + reach)
+    rule = estimating.interval_by(stage.manifest["stop"])
+    low, high = bandit.anytime_ends(0.5, last.standard_error, last.people, **rule)
+    Look.objects.filter(pk=last.pk).update(value=0.5, low=low, high=high)
     frozen = cast.stage_of(stage.study)
     frozen.record(stopped=looking.facts_of(Look.objects.get(pk=last.pk)))
     assert looking.verify_looks(frozen) == [f"looks: look {last.number} found 0.5, and its answers make {last.value}"]
