@@ -155,7 +155,7 @@ def _options_of(question: str) -> Mapping[str, str]:
 
 # "The answer is", "Answer:", "the correct option is therefore", "#### " and the like; the reply's answer follows.
 LEAD = (
-    r"(?:#### ?|\b(?:(?:the|my|a|so|final|best|most likely|correct|right) +)*"
+    r"(?:#### ?|\b(?:(?:the|my|a|so|final|best|most likely|correct|right) +){0,6}"
     r"(?:answer|choice|option|solution|result)(?: +choice)?"
     r" *(?:\b(?:is|was|would be|will be|must be|should be|has to be)\b|:|=)"
     r"\s*(?:\b(?:therefore|thus|clearly|definitely|option|choice|answer)\b)? *:? *)"
@@ -207,7 +207,7 @@ def _marked(text: str, read: Callable[[str], Reading], what: str) -> Reading | N
 
 _L = rf"[{LETTERS}]"
 _NAMED = rf"(?:\b(?:option|choice|answer) )?[(\[]?({_L})[)\]]?(?![\w'+#-])"
-_LIST = rf"[(\[]?{_L}[)\]]?(?:{OR}[(\[]?{_L}[)\]]?(?![\w'+#]))*"
+_LIST = rf"[(\[]?{_L}[)\]]?(?:{OR}[(\[]?{_L}[)\]]?(?![\w'+#])){{0,9}}"
 _NEGATED = (
     rf"(?:(?:n't|\b(?:not|cannot|never|neither|nor|rather than|instead of|except|excluding|exclude|"
     rf"eliminate|rule out|discard))(?: (?:be|the|an?|option|choice|answer|either|both|options|choices|answers))* "
@@ -215,8 +215,8 @@ _NEGATED = (
 )
 _WRONG = (
     rf"(?<![\w'])({_LIST})(?:(?: [A-Za-z]+)? ?(?:(?:is|are|was|were|be|can|could|would|does|do|must|seems?) ?"
-    rf"(?:not\b|n't)|cannot\b|can't\b)|(?: [A-Za-z]+)? (?:is|are|was|were|seems?|must be) (?:(?:clearly|both|all|also|definitely|"
-    rf"obviously|too|the) )*(?:incorrect|wrong|false|out|eliminated|excluded|ruled out)\b)[^.,;\n]*"
+    rf"(?:not\b|n't)|cannot\b|can't\b)|(?: [A-Za-z]+)? (?:is|are|was|were|seems?|must be) (?:(?:clearly|both|all|also|"
+    rf"definitely|obviously|too|the) )*(?:incorrect|wrong|false|out|eliminated|excluded|ruled out)\b)[^.,;\n]*"
 )
 
 
