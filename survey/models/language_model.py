@@ -53,6 +53,12 @@ class ModelAnswer(models.Model):
     replies = models.JSONField(default=list, blank=True, help_text="All replies where the question was asked again.")
     stated = models.TextField(blank=True, help_text="The answer that the reply states; empty where it states none.")
     reason = models.TextField(blank=True, help_text="Why no answer could be read off the reply.")
+    unreadable = models.PositiveSmallIntegerField(
+        default=0, help_text="How many of the replies state no answer, or two. They count as not right."
+    )
+    rules_version = models.CharField(
+        max_length=20, blank=True, help_text="Of the rules that judged it; empty where its verdict was imported."
+    )
     request_sha256 = models.CharField(
         max_length=64, blank=True, help_text="Of question, model, prompt and parameters; empty for imported answers."
     )

@@ -6,6 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from survey.services.banks.answer_checking import LONGEST_REPLY
+from survey.services.banks.answer_cleaning import answer_part, light, tidy
+from survey.services.banks.answer_quantities import quantities_in, words_in
+
 from .models import MIDDLE
 
 SCALE = (
@@ -14,7 +18,24 @@ SCALE = (
 )
 SHOWN = "Prompt:\n{prompt}\n\nReply 1:\n{reply_1}\n\nReply 2:\n{reply_2}"
 ALONE = "alone"
-ANY_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+# Of the rules by which a score is read; a verdict is stored with it.
+SCORE_RULES_VERSION = "2"
+SCALE_ITSELF = re.compile(
+    r"\((?:from )?1 ?(?:-|to|through|\.\.+) ?8\)|"
+    r"(?<![\d.,/-])1 ?(?:-|to|through|and|\.\.+) ?8(?![\d.,]\d|\d)",
+    re.IGNORECASE,
+)
+OF_EIGHT = re.compile(r"(?<![\d.,/-])(\d+) ?(?:/|out of|of|on) ?8(?![\d/]|[.,]\d)", re.IGNORECASE)
+DIGIT = r"(?:\d|one|two|three|four|five|six|seven|eight)"
+CALLED = re.compile(
+    r"\b(?:rating|score|grade|verdict|number|result|answer|"
+    r"i(?: would|'d)? (?:rate|give|score|choose|pick)(?: this| it| a)*)\b"
+    rf"(?: (?:is|of|would be|this|it|a|an))* ?[:=]*\s*(?=(?P<said>-?[$(\[]?{DIGIT}[^\n]*))",
+    re.IGNORECASE,
+)
+ALONE_IN_LINE = re.compile(r"\W*(?:\d+|one|two|three|four|five|six|seven|eight)\W*", re.IGNORECASE)
+JOINED = re.compile(r"\s*(?:[-+/,;&]|\bor\b|\band\b|\bto\b)?\s*(?:maybe |perhaps |even )?", re.IGNORECASE)
+DENIED = re.compile(rf"(?:\bnot|n't|\bnever|\b(?:less|more|higher|lower) than|[<>]) (?:an? )?{DIGIT}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -86,9 +107,39 @@ def _filled(words: str, values: dict[str, str]) -> str:
 
 
 def score_of(reply: str) -> int | None:
-    """The first whole number, if it is from 1 to 8; None where it is not, or where there is none."""
-    found = ANY_NUMBER.search(reply)
-    return None if found is None or not re.fullmatch("[1-8]", found.group()) else int(found.group())
+    """The whole number from 1 to 8 that a reply gives as its score; None where it gives none, two, or another one.
+
+    A number called the score ("Rating: 8", "I rate this 6") counts before others; then one that is alone in the first
+    or the last line; then the only one of the reply, in digits or words. Reasoning and the scale itself ("from 1 to 8",
+    "of 8") are no scores.
+    """
+    text = tidy(light(answer_part(reply)))
+    if len(text) > LONGEST_REPLY:
+        return None
+    text = OF_EIGHT.sub(r"\1", SCALE_ITSELF.sub(" ", text))
+    called = [_score_in(match.group("said"), first=True) for match in CALLED.finditer(text)]
+    if called:
+        return called[0] if len(set(called)) == 1 else None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    alone = {_score_in(line) for line in (*lines[:1], *lines[-1:]) if ALONE_IN_LINE.fullmatch(line)}
+    if alone:
+        return alone.pop() if len(alone) == 1 else None
+    return _score_in(text)
+
+
+def _score_in(text: str, *, first: bool = False) -> int | None:
+    """The only number of a text; with `first` the one that it begins with, if no other is joined to it."""
+    values = [quantity.value if quantity is not None else None for quantity, _start, _end in quantities_in(text)]
+    if not values:
+        values = list(words_in(text))
+    elif first:
+        numbers = quantities_in(text)
+        between = text[numbers[0][2] : numbers[1][1]] if len(numbers) > 1 else "."
+        values = values[:1] if not JOINED.fullmatch(between) else values
+    if len(set(values)) != 1 or DENIED.search(text):
+        return None
+    value = values[0]
+    return int(value) if value is not None and value.denominator == 1 and 1 <= value <= 8 else None
 
 
 def towards_first(template: Template, scores: Sequence[int | None]) -> float | None:

@@ -16,13 +16,22 @@ from django.db import transaction
 from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, ModelAnswer, Study
+from survey.services.banks.answer_cleaning import answer_part
 from survey.services.banks.collecting import LOCAL
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import Problems, read_table
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 
-from .judging_calls import TEMPLATES, Template, by_probabilities, calls_for, score_of, towards_first
+from .judging_calls import (
+    SCORE_RULES_VERSION,
+    TEMPLATES,
+    Template,
+    by_probabilities,
+    calls_for,
+    score_of,
+    towards_first,
+)
 from .material import preference_of
 from .models import MIDDLE, JudgeVerdict
 
@@ -282,13 +291,14 @@ def _verdict(
         chance_a=None if chance is None else (chance if turn > 0 else 1 - chance),
         reply="\n".join(texts),
         request_sha256=call.digest,
+        rules_version=SCORE_RULES_VERSION,
     )
 
 
 def _score(template: Template, text: str) -> int | None:
     """A template that asks for reasons first has its number on the last line."""
     if template.name == "reason_first":
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in answer_part(text).splitlines() if line.strip()]
         return score_of(lines[-1]) if lines else None
     return score_of(text)
 

@@ -77,6 +77,9 @@ class JudgeVerdict(models.Model):
     )
     reply = models.TextField(blank=True, help_text="As it came; of replies rated alone both, one below the other.")
     request_sha256 = models.CharField(max_length=64, blank=True, help_text="Empty for imported verdicts.")
+    rules_version = models.CharField(
+        max_length=20, blank=True, help_text="Of the rules that read the score; empty for imported verdicts."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

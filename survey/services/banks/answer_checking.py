@@ -1,50 +1,62 @@
 """Is a language model's reply the right answer? Finds what a reply states, in the many ways that models write it.
 
-Uses only the standard library. Replies may be untidy. One that states no answer, or two, is wrong, and the verdict says
-why. The kind of answer follows from the key: a letter (A to R), a number, one of two words (yes or no, valid or
-invalid, true or false), or a short text.
+Uses only the standard library. The rules, each with cases for and against, stand in `answer_rules.py`; this module
+reads by them. Replies may be untidy. One that states no answer, or two, is unreadable: it is not right, the verdict
+says why, and it is counted. What kind of answer is looked for follows from the key.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+
+from .answer_cleaning import answer_part, bare, light, tidy
+from .answer_quantities import UNITS, Quantity, quantities_in, quantity_of, words_in
+
+# Of the rules. A verdict is stored with it; raise it with every change that can change a verdict.
+RULES_VERSION = "2"
 
 LETTERS = "ABCDEFGHIJKLMNOPQR"
 WORD_PAIRS = (("yes", "no"), ("valid", "invalid"), ("true", "false"))
+LONGEST_REPLY = 10_000  # characters, without reasoning
 
 
 @dataclass(frozen=True)
 class CheckedAnswer:
-    """`stated` is the answer that was found, in a standard spelling; if none was, it is empty and `reason` says why."""
+    """`stated` is the answer that was read, in a standard spelling; if none was, it is empty and `reason` says why."""
 
     correct: bool
     stated: str
     reason: str = ""
 
+    @property
+    def is_readable(self) -> bool:
+        return bool(self.stated)
+
 
 @dataclass(frozen=True)
-class Found:
-    """What a reply states: one answer, or none and the reason."""
+class Reading:
+    """What a reply states: one answer, or none and the reason. `is_right` compares it with the key."""
 
     stated: str = ""
     reason: str = ""
+    is_right: bool = False
 
 
 def kind_of(key: str) -> str:
-    """The kind of a key: `letter`, `number`, `yes/no`, `valid/invalid`, `true/false` or `text`."""
+    """The kind of a key, as a person or a model is asked for it: `letter`, `number`, `yes/no`, `valid/invalid`,
+    `true/false` or `text`."""
     text = key.strip()
     if re.fullmatch(rf"\(?[{LETTERS}]\)?\.?", text):
         return "letter"
     for pair in WORD_PAIRS:
         if text.casefold() in pair:
             return "/".join(pair)
-    if _number(text.lstrip("$€£").rstrip("%")) is not None:
-        return "number"
-    return "text"
+    is_plain = re.fullmatch(r"[+\-\u2212]? ?[$\u20ac\u00a3]?[+\-\u2212]?[\d.,/' ]*\d(?:[eE][+-]?\d+)? ?%?", text)
+    return "number" if is_plain and quantity_of(light(text)) is not None else "text"
 
 
 def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswer:
@@ -57,135 +69,281 @@ def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswe
     Raises:
         ValueError: the key is empty.
     """
-    if not key.strip():
+    wanted = bare(light(key))
+    if not wanted:
         raise ValueError("key: is empty; a question without a key cannot be checked")
-    text = tidy(response)
-    if not text:
+    if not light(response):
         return CheckedAnswer(False, "", "the reply is empty")
-    kind = kind_of(key)
+    part = answer_part(response)
+    if len(part) > LONGEST_REPLY:
+        return CheckedAnswer(False, "", f"the reply has more than {LONGEST_REPLY:,} characters")
+    text = light(part)
+    if not text:
+        return CheckedAnswer(False, "", "the reply holds its reasoning and no answer")
+    whole = bare(text)
+    if _is_equal(whole, wanted, _options_of(question)):
+        return CheckedAnswer(True, _standard(wanted))
+    reading = _read(text, wanted, question)
+    return CheckedAnswer(reading.is_right, reading.stated, reading.reason)
+
+
+def _is_equal(whole: str, wanted: str, options: Mapping[str, str]) -> bool:
+    if whole == wanted:
+        return True
+    return _squeezed(whole) == _squeezed(wanted) and not _case_matters(wanted) and bool(re.search(r"\w", wanted))
+
+
+def _squeezed(text: str) -> str:
+    """In small letters, without white space but where it parts words or numbers."""
+    return re.sub(r"(?<!\w) | (?!\w)", "", re.sub(r"\s+", " ", text.casefold()))
+
+
+def _standard(wanted: str) -> str:
+    """A key in the spelling in which what is read off a reply is stored."""
+    kind = kind_of(wanted)
     if kind == "letter":
-        wanted = key.strip().strip("().")
-        found = _letter(text, options_of(question))
-    elif kind == "number":
-        wanted = str(_number(key.strip().lstrip("$€£").rstrip("%")))
-        found = _stated_number(text)
-    elif kind == "text":
-        wanted = _plain(key)
-        found = _stated_text(text, wanted)
-    else:
-        wanted = key.strip().casefold()
-        found = _word(text, kind.split("/"))
-    return CheckedAnswer(found.stated == wanted, found.stated, found.reason)
+        return wanted.strip("(). ")
+    if kind == "number":
+        return str(_key_quantity(wanted).value)
+    if kind != "text":
+        return wanted.casefold()
+    return plain(wanted) if re.search(r"\w", wanted) else wanted
 
 
-def tidy(response: str) -> str:
-    """The reply without meaningless marks of markdown and LaTeX; a box is kept as `\\boxed{...}`."""
-    text = unicodedata.normalize("NFKC", response).replace("\u2212", "-").replace("\u2013", "-").replace("\u2019", "'")
-    text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|mathit)\s*\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"\\[()\[\]]", " ", text).replace("\\,", "").replace("\\%", "%").replace("\\$", "$")
-    text = re.sub(r"\$\s*(\(?[A-Za-z]\)?)\s*\$", r"\1", text)  # A letter as a formula.
-    text = re.sub(r"</?[A-Za-z|_]+\s*/?>|<\|\w+\|>", " ", text)  # Tags, and marks of a chat's end.
-    text = re.sub(r"(?<!\w)['\"]([^'\"\n]+)['\"](?!\w)", r"\1", text)
-    text = re.sub(r"[*`#>]+|(?<!\w)_+|_+(?!\w)", "", text)
-    return text.strip().strip("\"'").strip()
+def _read(text: str, wanted: str, question: str) -> Reading:
+    kind = kind_of(wanted)
+    if not re.search(r"\w", wanted):
+        return _signs(text, wanted)
+    cleaned = tidy(text)
+    if kind == "letter":
+        return _judged(_letter(cleaned, _options_of(question)), wanted.strip("(). "))
+    if kind not in ("number", "text"):
+        return _judged(_word(cleaned, kind.split("/")), wanted.casefold())
+    if kind == "number":
+        return _number(cleaned, _key_quantity(wanted))
+    for reader in (_list, _clock, _date, _quantity, _roman):
+        if (reading := reader(cleaned, wanted)) is not None:
+            return reading
+    return _text(cleaned, wanted)
+
+
+def _judged(reading: Reading, wanted: str) -> Reading:
+    return Reading(reading.stated, reading.reason, reading.stated == wanted)
+
+
+def _key_quantity(wanted: str) -> Quantity:
+    quantity = quantity_of(wanted)
+    if quantity is None:
+        raise ValueError(f"key: {wanted!r} is no number")
+    return quantity
 
 
 def options_of(question: str) -> dict[str, str]:
     """Letter to words of the options that a question's text lists as "(A) words", separated by markup or line ends."""
+    return dict(_options_of(question))
+
+
+@lru_cache(maxsize=256)
+def _options_of(question: str) -> Mapping[str, str]:
     text = re.sub(r"</?b>", "", question).replace("<br>", "\n")
     return {
         letter: words.strip() for letter, words in re.findall(rf"^\s*\(([{LETTERS}])\)\s*(.*)$", text, re.MULTILINE)
     }
 
 
-# "The answer is", "Answer:", "the correct option is therefore" and the like; the reply's answer follows.
+# What introduces an answer
+
+# "The answer is", "Answer:", "the correct option is therefore", "#### " and the like; the reply's answer follows.
 LEAD = (
-    r"\b(?:(?:the|my|a|so|final|best|most likely|correct|right)\s+)*"
-    r"(?:answer|choice|option|solution|result)(?:\s+choice)?"
-    r"\s*(?:\b(?:is|was|would be|will be|must be|should be|has to be)\b|:|=)"
-    r"\s*(?:\b(?:therefore|thus|clearly|definitely|option|choice|answer)\b)?\s*:?\s*"
+    r"(?:#### ?|\b(?:(?:the|my|a|so|final|best|most likely|correct|right) +){0,6}"
+    r"(?:answer|choice|option|solution|result)(?: +choice)?"
+    r" *(?:\b(?:is|was|would be|will be|must be|should be|has to be)\b|:|=)"
+    r"\s*(?:\b(?:therefore|thus|clearly|definitely|option|choice|answer)\b)? *:? *)"
 )
-NOT = re.compile(r"\b(?:not|n't|isn't|never|neither|except|incorrect|wrong)\b", re.IGNORECASE)
+LEADS = re.compile(LEAD, re.IGNORECASE)
+NOT = re.compile(r"\b(?:not|never|neither|nor|except|incorrect|wrong|cannot)\b|n't\b", re.IGNORECASE)
+OR = r"(?:\s*(?:,|/|;|&|\+|\bor\b|\band\b)\s*(?:\b(?:or|and|also|even|maybe|perhaps|possibly|both|else)\b\s*)*)"
 
 
 def _boxes(text: str) -> list[str]:
-    return [inner.strip() for inner in re.findall(r"\\?\bboxed\s*\{([^{}]*)\}", text)]
+    return [inner.strip() for inner in re.findall(r"\\?\bboxed ?\{([^{}]*)\}", text)]
 
 
-def _statements(text: str, answer: str) -> list[str]:
-    """What follows each "the answer is"; only the ones called final if there are any."""
-    found = [
-        (match.group(1), "final" in match.group(0).casefold())
-        for match in re.finditer(LEAD + answer, text, re.IGNORECASE)
+def _statements(text: str) -> list[str]:
+    """What follows each "the answer is", to the end of its line; only the ones called final if there are any."""
+    matches = list(LEADS.finditer(text))
+    ends = [*(match.start() for match in matches[1:]), len(text)][: len(matches)]
+    said = [
+        (
+            text[match.end() : end].split("\n", 1)[0].strip(),
+            "final" in match.group().casefold() or "####" in match.group(),
+        )
+        for match, end in zip(matches, ends, strict=True)
     ]
-    final = [value for value, is_final in found if is_final]
-    return final or [value for value, _final in found]
+    final = [rest for rest, is_final in said if is_final and rest]
+    return final or [rest for rest, _is_final in said if rest]
 
 
-def _one_of(values: Sequence[str], what: str) -> Found:
+def _one_of(values: Sequence[str], what: str) -> Reading:
     """The value, if all agree on one."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) == 1:
-        return Found(distinct[0])
-    return Found(reason=f"the reply states more than one {what}: {', '.join(distinct[:5])}")
+        return Reading(distinct[0])
+    return Reading(reason=f"the reply states more than one {what}: {', '.join(distinct[:5])}")
 
 
-def _first(text: str, *readings: Callable[[str], Found | None]) -> Found | None:
-    for reading in readings:
-        found = reading(text)
-        if found is not None:
-            return found
+def _marked(text: str, read: Callable[[str], Reading], what: str) -> Reading | None:
+    """What boxes state; if there are none, what "the answer is" introduces. Each must state the same one answer."""
+    for parts in (_boxes(text), _statements(text)):
+        readings = [read(part) for part in parts]
+        if unclear := next((reading for reading in readings if reading.reason), None):
+            return unclear
+        if stated := [reading.stated for reading in readings if reading.stated]:
+            return _one_of(stated, what)
     return None
 
 
 # Letters
 
+_L = rf"[{LETTERS}]"
+_NAMED = rf"(?:\b(?:option|choice|answer) )?[(\[]?({_L})[)\]]?(?![\w'+#-])"
+_LIST = rf"[(\[]?{_L}[)\]]?(?:{OR}[(\[]?{_L}[)\]]?(?![\w'+#])){{0,9}}"
+_NEGATED = (
+    rf"(?:(?:n't|\b(?:not|cannot|never|neither|nor|rather than|instead of|except|excluding|exclude|"
+    rf"eliminate|rule out|discard))(?: (?:be|the|an?|option|choice|answer|either|both|options|choices|answers))* "
+    rf"(?:options? |choices? )?)({_LIST}(?: nor [(\[]?{_L}[)\]]?(?![\w'+#]))*)(?![\w'+#])"
+)
+_WRONG = (
+    rf"(?<![\w'])({_LIST})(?:(?: [A-Za-z]+)? ?(?:(?:is|are|was|were|be|can|could|would|does|do|must|seems?) ?"
+    rf"(?:not\b|n't)|cannot\b|can't\b)|(?: [A-Za-z]+)? (?:is|are|was|were|seems?|must be) (?:(?:clearly|both|all|also|"
+    rf"definitely|obviously|too|the) )*(?:incorrect|wrong|false|out|eliminated|excluded|ruled out)\b)[^.,;\n]*"
+)
 
-def _letter(text: str, options: dict[str, str]) -> Found:
-    found = _first(text, _boxed_letter, _whole_letter, _stated_letter, _leading_letter, _bracketed, _alone)
-    if found is None and options:
-        found = _by_words(text, options)
-    if found is None:
-        return Found(reason="the reply names no option")
-    if found.stated and options and found.stated not in options:
-        return Found(reason=f"the question has no option {found.stated}")
-    return found
+
+def _letter(text: str, options: Mapping[str, str]) -> Reading:
+    reading = _by_equal_words(text, options) or _letter_of(text)
+    if reading is None and options:
+        reading = _by_words(text, options)
+    if reading is None:
+        return Reading(reason="the reply names no option")
+    if reading.stated and options and reading.stated not in options:
+        return Reading(reason=f"the question has no option {reading.stated}")
+    if reading.stated and (other := _contradicting_words(text, reading.stated, options)):
+        return Reading(reason=f"the reply names option {reading.stated} with the words of option {other}")
+    return reading
 
 
-def _boxed_letter(text: str) -> Found | None:
-    letters = [
-        match.group(1).upper()
-        for inner in _boxes(text)
-        if (match := re.match(rf"\(?([{LETTERS}])(?:\)|\.|:|\s|$)", inner, re.IGNORECASE))
-    ]
+def _letter_of(text: str) -> Reading | None:
+    marked = _marked(text, _stated_letter, "option")
+    if marked is not None:
+        return marked
+    rest, negated = _without_negated(text)
+    for read in (_listed, _whole_letter, _said_to_be_right, _leading_letter, _bracketed, _alone):
+        reading = read(rest)
+        if reading is not None:
+            return _unless_negated(reading, negated)
+    if negated:
+        return Reading(reason=f"the reply names option {', '.join(negated)} and a negation")
+    return None
+
+
+def _stated_letter(said: str) -> Reading:
+    """The letter that what follows "the answer is" begins with; no more of it counts but a list, "B or C"."""
+    rest, negated = _without_negated(said)
+    reading = _listed(rest) or _whole_letter(rest) or _first_letter(rest)
+    if reading is not None:
+        return _unless_negated(reading, negated)
+    if negated:
+        return Reading(reason=f"the reply names option {', '.join(negated)} and a negation")
+    return Reading()
+
+
+def _unless_negated(reading: Reading, negated: Sequence[str]) -> Reading:
+    if reading.stated in negated:
+        return Reading(reason=f"the reply both names and rejects option {reading.stated}")
+    return reading
+
+
+def _without_negated(text: str) -> tuple[str, list[str]]:
+    """The text without the options that it rejects, "not A", "(B) is wrong", or only asks about, "A?"; and their
+    letters."""
+    negated: list[str] = []
+    text = re.sub(r"\bnot (?:only|just) (.+?),? but (?:also )?", r"\1 and ", text, flags=re.IGNORECASE)
+
+    def reject(match: re.Match[str]) -> str:
+        negated.extend(re.findall(rf"(?<![\w'])({_L})(?![\w'])", match.group(1)))
+        return " "
+
+    for pattern in (_WRONG, _NEGATED, rf"(?<![\w'])((?:[Oo]ption )?[(\[]?{_L}[)\]]?) ?\?"):
+        flags = re.IGNORECASE if pattern is _NEGATED else re.NOFLAG
+        text = re.sub(_capital_only(pattern), reject, text, flags=flags)
+    return re.sub(r"[^\S\n]+", " ", text).strip(" ,;"), negated
+
+
+def _capital_only(pattern: str) -> str:
+    """Letters of options are capitals, also where the words around them may be written either way."""
+    return pattern.replace(_L, f"(?-i:{_L})")
+
+
+def _listed(text: str) -> Reading | None:
+    """Two options or more at the beginning: "A, B", "A. B.", "(A) or (B)", "B, C and D", "A B", "A/B"."""
+    small = rf"[{LETTERS}{LETTERS.lower()}]"
+    match = re.match(
+        rf"(?:both |either |options? |choices? )*[(\[]?({_L})[)\]]?(?![\w'+#])"
+        rf"((?:(?:{OR}|\s*\.\s*|\s+|-|(?=[(\[]))[(\[]?{_L}[)\]]?(?![\w'+#])(?!\s+(?!(?:and|or)\b)[a-z]))+)",
+        text,
+        re.IGNORECASE
+        if re.fullmatch(rf"[\s(\[]*{small}(?:[\s,;/.()\[\]]|\bor\b|\band\b|{small})*", text)
+        else re.NOFLAG,
+    )
+    if match is None:
+        return None
+    letters = [match.group(1), *re.findall(rf"(?<![\w'])({_L})(?![\w'])", match.group(2), re.IGNORECASE)]
+    return _one_of([letter.upper() for letter in letters], "option")
+
+
+def _whole_letter(text: str) -> Reading | None:
+    match = re.fullmatch(rf"(?:option|choice|answer)? ?[(\[{{]?({_L})[)\]}}]?\s*[.:,;!)]*", text, re.IGNORECASE)
+    return Reading(match.group(1).upper()) if match else None
+
+
+def _first_letter(said: str) -> Reading | None:
+    # A small letter counts only in brackets or at an end: "the answer is a bit long" states nothing.
+    small = LETTERS.lower()
+    match = re.match(
+        rf"(?:option |choice )?(?:[(\[]([{LETTERS}{small}])[)\]]|({_L})(?![\w'+#])(?! [a-z])|([B-HJ-R])(?![\w'+#])|"
+        rf"([{small}])(?= ?(?:[.,;:)]|$)))",
+        said,
+        re.NOFLAG,
+    )
+    if match is None:
+        return None
+    letter = next(group for group in match.groups() if group).upper()
+    return _with_others(letter, said[match.end() :])
+
+
+def _with_others(letter: str, rest: str) -> Reading:
+    """A letter, unless another marked one is joined to it in the same line: "(A) Lyon or (B) Paris"."""
+    line = re.split(r"\n|\.\s", rest, maxsplit=1)[0]
+    joined = re.match(
+        rf"\s*(?:,|/|&|;)?\s*(?:or|and)?\s*(?:maybe|also|perhaps|possibly|even)?\s*[(\[]?({_L})(?![\w'+#])(?! [a-z])",
+        line,
+    )
+    marked = re.findall(rf"(?:\bor|\band|/|,|&|;) *(?:\w+ )?(?:[(\[]({_L})[)\]]|({_L})\))", line)
+    others = [first or second for first, second in marked]
+    if joined and re.match(r"\s*(?:,|/|&|;|or\b|and\b)", line):
+        others.append(joined.group(1))
+    return _one_of([letter, *others], "option")
+
+
+def _said_to_be_right(text: str) -> Reading | None:
+    letters = re.findall(
+        rf"(?<![\w'])[(\[]?({_L})[)\]]? (?:is|would be|must be) (?:the )?(?:correct|right|best)\b", text
+    )
     return _one_of(letters, "option") if letters else None
 
 
-def _whole_letter(text: str) -> Found | None:
-    match = re.fullmatch(rf"(?:option|choice|answer)?\s*[(\[]?([{LETTERS}])[)\]]?\s*[.:,;!]?", text, re.IGNORECASE)
-    return Found(match.group(1).upper()) if match else None
-
-
-def _stated_letter(text: str) -> Found | None:
-    # A small letter counts only in brackets or at an end: "the answer is a bit long" states nothing.
-    answer = (
-        rf"((?-i:[(\[][{LETTERS}{LETTERS.lower()}][)\]])|(?-i:[{LETTERS}])(?![\w'])(?!\s+[a-z])|"
-        rf"(?-i:[B-HJ-R])(?![\w'])|(?-i:[{LETTERS.lower()}])(?=\s*(?:[.,;:)]|$)))"
-    )
-    letters = [value.strip("()[]").upper() for value in _statements(text, answer)]
-    if letters:
-        listed = re.findall(
-            LEAD + rf"[(\[]?[{LETTERS}][)\]]?\s*(?:,|/|or|and)\s*[(\[]?([{LETTERS}])(?!\w)", text, re.IGNORECASE
-        )
-        return _one_of([*letters, *map(str.upper, listed)], "option")
-    said = re.findall(
-        rf"(?<![\w'])[(\[]?([{LETTERS}])[)\]]?\s+(?:is|would be|must be)\s+(?:the\s+)?(?:correct|right|best)\b",
-        text,
-    )
-    return _one_of(said, "option") if said else None
-
-
-def _leading_letter(text: str) -> Found | None:
+def _leading_letter(text: str) -> Reading | None:
     """ "B. Paris", "(B) Paris", "B) Paris", "B: Paris", "B, because", "B because"; not "A dog" or "I think"."""
     match = re.match(
         rf"(?:[(\[]([{LETTERS}{LETTERS.lower()}])[)\]]|([{LETTERS}{LETTERS.lower()}])\s*[.):,;\n-](?!\w)|"
@@ -195,143 +353,377 @@ def _leading_letter(text: str) -> Found | None:
     if match is None:
         return None
     letter = next(group for group in match.groups() if group).upper()
-    others = set(re.findall(rf"[(\[]([{LETTERS}])[)\]]", text)) - {letter}
     rest = text[match.end() :]
-    if re.match(r"\s*(?:or|and|/)\s*[(\[]?[A-R][)\]]?(?!\w)", rest) or (others and _lists_options(text)):
-        return _one_of([letter, *sorted(others or set(re.findall(r"\b[A-R]\b", rest)))], "option")
-    if re.match(r"\s*(?:is|would be)\s+(?:not\b|incorrect|wrong)", rest):
-        return None
-    return Found(letter)
+    others = {first or second for first, second in re.findall(rf"(?:[(\[]({_L})[)\]]|(?:^|\n) ?({_L})[.)] )", rest)}
+    if others - {letter} and _lists_options(text):
+        return _one_of([letter, *sorted(others)], "option")
+    return _with_others(letter, rest)
 
 
 def _lists_options(text: str) -> bool:
     """Whether the reply repeats the list of options: two or more lines or parts that begin with a letter."""
-    return len(re.findall(rf"(?:^|\n|\s)[(\[][{LETTERS}][)\]]", text)) > 1
+    return len(re.findall(rf"(?:^|\n|\s)[(\[]{_L}[)\]]|(?:^|\n) ?{_L}[.)] ", text)) > 1
 
 
-def _bracketed(text: str) -> Found | None:
-    letters = [letter.upper() for letter in re.findall(rf"(?<!\w)[(\[]([{LETTERS}])[)\]]", text)]
+def _bracketed(text: str) -> Reading | None:
+    letters = [letter.upper() for letter in re.findall(rf"(?<!\w)[(\[]({_L})[)\]]", text)]
     if not letters:
         return None
-    if len(set(letters)) == 1 and NOT.search(text):
-        return Found(reason=f"the reply names option {letters[0]} and a negation")
+    if len(set(letters)) == 1 and _is_denied(text, letters[0]):
+        return Reading(reason=f"the reply names option {letters[0]} and a negation")
     return _one_of(letters, "option")
 
 
-def _alone(text: str) -> Found | None:
+def _alone(text: str) -> Reading | None:
     """Capital letters that stand alone; "A" and "I" are words too and count only before a mark or the end."""
-    letters = re.findall(r"(?<![\w'&.$])([B-HJ-R])(?![\w'&]|\.\w)|(?<![\w'&.$])([AI])(?=\s*(?:[.,;:)!]|$))", text)
+    letters = re.findall(r"(?<![\w'&.$+-])([B-HJ-R])(?![\w'&+#-]|\.\w)|(?<![\w'&.$])([AI])(?=\s*(?:[.,;:)!]|$))", text)
     named = [first or second for first, second in letters]
     if named:  # Beside another letter they are letters too: "A or B".
-        joined = rf"\s*(?:,|/|\bor\b|\band\b)\s*(?:\bor\b|\band\b)?\s*[{LETTERS}](?!\w)"
-        named = sorted({*named, *re.findall(rf"(?<![\w'])([AI])(?={joined})", text)})
+        named = sorted({*named, *re.findall(rf"(?<![\w'])([AI])(?={OR}[(\[]?{_L}(?!\w))", text)})
     if not named:
         return None
-    if len(set(named)) == 1 and NOT.search(text):
-        return Found(reason=f"the reply names option {named[0]} and a negation")
+    if len(set(named)) == 1 and _is_denied(text, named[0]):
+        return Reading(reason=f"the reply names option {named[0]} and a negation")
     return _one_of(named, "option")
 
 
-def _by_words(text: str, options: dict[str, str]) -> Found | None:
-    """The option whose words are the whole reply, or the only option in a short reply."""
-    said = _plain(_after_lead(text))
-    same = [letter for letter, words in options.items() if _plain(words) and _plain(words) == said]
-    if len(same) == 1:
-        return Found(same[0])
-    if same:
-        return Found(reason=f"options {', '.join(same)} have the same words")
-    within = [letter for letter, words in options.items() if _plain(words) and _holds(said, _plain(words))]
-    # "New York City" also holds "New York": the longest one is meant, unless others appear outside of it.
-    longest = [
-        letter
-        for letter in within
-        if not any(other != letter and _holds(_plain(options[other]), _plain(options[letter])) for other in within)
-    ]
-    if len(longest) == 1 and not NOT.search(text):
-        return Found(longest[0])
-    if len(longest) > 1:
-        return Found(reason=f"the reply holds the words of more than one option: {', '.join(longest[:5])}")
+def _is_denied(text: str, letter: str) -> bool:
+    """Whether a negation stands in the same part of a sentence as a letter."""
+    clauses = re.split(r"[.,;:!\n]\s|\n|\bbut\b", text)
+    return any(
+        NOT.search(clause) for clause in clauses if re.search(rf"(?<![\w']){letter}(?![\w'])", clause, re.IGNORECASE)
+    )
+
+
+def _by_equal_words(text: str, options: Mapping[str, str]) -> Reading | None:
+    """The option whose words are the whole reply, or all that "the answer is" introduces."""
+    for said in (text, *_boxes(text), *_statements(text)):
+        if re.match(rf"[(\[]?{_L}[)\].:]|{_L}$", said):
+            continue
+        same = [letter for letter, words in options.items() if plain(words) and plain(words) == plain(said)]
+        if len(same) == 1:
+            return Reading(same[0])
+        if same:
+            return Reading(reason=f"options {', '.join(same)} have the same words")
     return None
+
+
+def _by_words(text: str, options: Mapping[str, str]) -> Reading | None:
+    """The only option whose words a reply holds outside of the words of others."""
+    words = {letter: plain(option) for letter, option in options.items() if plain(option)}
+    for pair in WORD_PAIRS:
+        if len(words) == 2 and set(words.values()) == set(pair):
+            reading = _word(text, pair)
+            letter = next((letter for letter, word in words.items() if word == reading.stated), "")
+            return Reading(letter, reading.reason)
+    said = plain(_said(text))
+    rest, named = said, []
+    # "New York City" also holds "New York": the longest one is meant, unless others appear outside of it.
+    for letter, option in sorted(words.items(), key=lambda one: -len(one[1])):
+        if holds(rest, option):
+            named.append(letter)
+            rest = re.sub(rf"(?<![\w+#]){re.escape(option)}(?![\w+#])", " | ", rest)
+    if len(named) > 1:
+        return Reading(reason=f"the reply holds the words of more than one option: {', '.join(sorted(named)[:5])}")
+    if named and NOT.search(rest):
+        return Reading(reason=f"the reply holds the words of option {named[0]} and a negation")
+    return Reading(named[0]) if named else None
+
+
+def _contradicting_words(text: str, letter: str, options: Mapping[str, str]) -> str:
+    """The option whose words directly follow a letter that is not its own: "A. Paris" where Paris is B."""
+    match = re.search(rf"(?<![\w'])[(\[]?{letter}[)\]]?\s*[.:),-]?\s+([^\n]+?)\s*[.!]?(?:\n|$)", text)
+    if match is None:
+        return ""
+    words = plain(match.group(1))
+    same = [other for other, option in options.items() if plain(option) == words]
+    return same[0] if same and letter not in same else ""
 
 
 # Numbers
 
-NUMBER = r"(?:(?<![\w.,])-\s?)?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?(?:\s?/\s?\d+)?|\.\d+)"
-ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-UNITS = {word: value for value, word in enumerate((*ONES, *TEENS))}
-TENS = {
-    word: 10 * value
-    for value, word in enumerate(
-        ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), start=2
-    )
-}
+_FILLER = (
+    r"(?:(?:about|approximately|around|roughly|exactly|precisely|only|just|simply|equal to|the number|~|[a-z] ?=|=)"
+    r"\s*)*"
+)
+_MORE = re.compile(
+    r"\b(?:less|more|fewer|greater|higher|lower|larger|smaller) than\b|\bat (?:least|most)\b|\b(?:over|under|above|"
+    r"below|up to|almost|nearly)\b|[<>\u2264\u2265]",
+    re.IGNORECASE,
+)
+_IS_REJECTED = re.compile(
+    r"(?:\b(?:not|never|rather than|instead of)\b|n't\b)(?: the number| equal to| be)? $", re.IGNORECASE
+)
+_GOES_ON = re.compile(
+    r"\s*(?:[-+*/^=]|\bto\b|\bor\b|\band\b|,|;|&)\s*(?:maybe |perhaps |possibly |even |about )?$", re.IGNORECASE
+)
 
 
-def _number(text: str) -> Fraction | None:
-    cleaned = re.sub(r"[\s,$€£]", "", text)
-    try:
-        return Fraction(cleaned)
-    except (ValueError, ZeroDivisionError):
+@dataclass(frozen=True)
+class _Stated:
+    """A number that is stated, or why none is; neither where nothing is said about it."""
+
+    quantity: Quantity | None = None
+    reason: str = ""
+
+
+def _number(text: str, key: Quantity) -> Reading:
+    """A number, whichever of the ways to write it; two that differ are none."""
+    text = re.sub(r"\b(?:negative|minus) +(?=[$\d.])", "-", text, flags=re.IGNORECASE)
+    stated = _of_marks(text) or _of_text(text)
+    if stated.quantity is None:
+        return Reading(reason=stated.reason)
+    is_right = stated.quantity.is_same(key)
+    return Reading(str(stated.quantity.value if is_right else stated.quantity), "", is_right)
+
+
+def _of_marks(text: str) -> _Stated | None:
+    """What boxes state; if there are none, what "the answer is" introduces."""
+    for parts in (_boxes(text), _statements(text)):
+        said = [stated for part in parts if (stated := _introduced(part)) is not None]
+        if said:
+            return _agreed(said)
+    return None
+
+
+def _agreed(said: Sequence[_Stated]) -> _Stated:
+    if unclear := next((stated for stated in said if stated.quantity is None), None):
+        return unclear
+    distinct = list(dict.fromkeys(str(stated.quantity) for stated in said))
+    if len({stated.quantity.value for stated in said if stated.quantity is not None}) == 1:
+        return said[0]
+    return _Stated(reason=f"the reply states more than one number: {', '.join(distinct[:5])}")
+
+
+def _introduced(part: str) -> _Stated | None:
+    """The number at the beginning of what an answer's lead introduces, or behind the last = of its calculation."""
+    whole = bare(part)
+    if (quantity := quantity_of(whole)) is not None:
+        return _Stated(quantity)
+    numbers = quantities_in(part)
+    if not numbers:
+        return _of_words(part) if words_in(part) else None
+    quantity, start, end = numbers[0]
+    if not re.fullmatch(_FILLER, part[:start].lstrip(" ("), re.IGNORECASE):
         return None
+    between = part[end : numbers[1][1]].strip(" )") if len(numbers) > 1 else "-"
+    if len(numbers) > 1 and (not between or _GOES_ON.fullmatch(between)):
+        return _behind_equals(part) or _Stated(reason=_several(numbers))
+    if quantity is None:
+        return _Stated(reason="the reply holds digits that are no number")
+    return _Stated(_known_unit(quantity))
 
 
-def _stated_number(text: str) -> Found:
-    text = re.sub(r"\b(?:negative|minus)\s+(?=\d)", "-", text, flags=re.IGNORECASE)
-    text = re.sub(r"\\d?frac\s*\{(\d+)\}\s*\{(\d+)\}", r"\1/\2", text)
-    for values in (
-        [inner for inner in _boxes(text) if _number(inner.rstrip("%")) is not None],
-        _statements(text, rf"({NUMBER})"),
-    ):
-        if values:
-            return _one_of([str(_number(value.rstrip("%"))) for value in values], "number")
-    if result := re.search(rf"=\s*({NUMBER})\s*%?\s*\.?$", text):
-        return Found(str(_number(result.group(1))))
-    numbers = [str(value) for found in re.findall(NUMBER, text) if (value := _number(found)) is not None]
-    if numbers:
-        return _one_of(numbers, "number")
-    if words := _numbers_in_words(text):
-        return _one_of([str(value) for value in words], "number")
-    return Found(reason="the reply holds no number")
+def _behind_equals(text: str) -> _Stated | None:
+    """The number behind the last =, if it ends a calculation: "6 * 7 = 42", not "x = 5, y = 3"."""
+    variables = set(re.findall(r"(?<![\w)])([A-Za-z]\w?) ?=", text))
+    if "=" not in text or len(variables) > 1:
+        return None
+    tail = text.rsplit("=", 1)[1].strip()
+    numbers = quantities_in(tail)
+    if len(numbers) != 1 or numbers[0][1] != 0 or numbers[0][0] is None:
+        return None
+    if not re.fullmatch(r"(?: ?%| ?[$\u20ac\u00a3]| ?\u00b0 ?[CF]?)?(?: ?[A-Za-z]+){0,3}[.!]*", tail[numbers[0][2] :]):
+        return None
+    return _Stated(_known_unit(numbers[0][0]))
 
 
-def _numbers_in_words(text: str) -> list[int]:
-    found = []
-    ones = "|".join(sorted(UNITS, key=len, reverse=True))
-    tens = "|".join(TENS)
-    for sign, ten, unit, alone in re.findall(
-        rf"\b(minus |negative )?(?:({tens})(?:[\s-]({ones}))?|({ones}))\b", text.casefold()
-    ):
-        value = TENS.get(ten, 0) + UNITS.get(unit or alone, 0)
-        found.append(-value if sign else value)
-    return found
+def _known_unit(quantity: Quantity) -> Quantity:
+    """Beside a number in a sentence stands any word: "42 is". Only one that is known to be a unit is one."""
+    is_known = quantity.percent or quantity.unit in UNITS or not quantity.unit.isalpha()
+    return quantity if is_known else Quantity(quantity.value)
+
+
+def _of_text(text: str) -> _Stated:
+    """The only number of a reply, or the result of its calculation."""
+    if (quantity := quantity_of(bare(text))) is not None:
+        return _Stated(quantity)
+    if (result := _behind_equals(text)) is not None:
+        return result
+    numbers = quantities_in(text)
+    stated = [number for number in numbers if not _IS_REJECTED.search(text[: number[1]][-30:])]
+    if numbers and not stated:
+        return _Stated(reason="the reply names a number and a negation")
+    if not numbers:
+        return _of_words(text)
+    values = {quantity.value for quantity, _start, _end in stated if quantity is not None}
+    values |= {value for value in words_in(text) if value is not None and value > 1}
+    if len(values) > 1:
+        return _Stated(reason=_several(stated))
+    quantity, start, _end = stated[0]
+    if any(unread is None for unread, _start, _end in stated) or quantity is None:
+        return _Stated(reason="the reply holds digits that are no number")
+    if _MORE.search(text[max(0, start - 20) : start]):
+        return _Stated(reason="the reply states a bound and no number")
+    return _Stated(_known_unit(quantity))
+
+
+def _several(numbers: Sequence[tuple[Quantity | None, int, int]]) -> str:
+    distinct = list(dict.fromkeys(str(quantity) for quantity, _start, _end in numbers if quantity is not None))
+    return f"the reply states more than one number: {', '.join(distinct[:5])}"
+
+
+def _of_words(text: str) -> _Stated:
+    values = words_in(text)
+    if not values:
+        return _Stated(reason="the reply holds no number")
+    value = values[0]
+    if value is None or len(set(values)) > 1:
+        return _Stated(reason="the reply states more than one number in words")
+    if NOT.search(text) or _MORE.search(text):
+        return _Stated(reason="the reply names a number and a negation or a bound")
+    unit = next((word for word in re.findall(r"[a-z]+|%", text.casefold())[::-1] if word in ("percent", "%")), "")
+    return _Stated(Quantity(value, percent=bool(unit)))
+
+
+# Keys that are numbers in another way: lists, times, dates, units, Roman numerals
+
+
+def _parts_said(text: str) -> list[str]:
+    return _boxes(text) or _statements(text) or [text]
+
+
+def _list(text: str, wanted: str) -> Reading | None:
+    key = _numbers_of_list(wanted)
+    if key is None:
+        return None
+    for part in _parts_said(text):
+        said = _numbers_of_list(part)
+        if said is not None:
+            stated = ", ".join(str(quantity) for quantity in said)
+            is_right = len(said) == len(key) and all(map(Quantity.is_same, said, key))
+            return Reading(stated, "", is_right)
+        if (alone := quantity_of(bare(part))) is not None:
+            return Reading(str(alone))
+    return Reading(reason="the reply holds no list of numbers")
+
+
+def _numbers_of_list(text: str) -> list[Quantity] | None:
+    """ "2, 3", "(2, 3)", "2 and 3", "x = 2 or x = 3", "1,5; 2,5": two numbers or more, and nothing else."""
+    inner = re.sub(r"^[(\[{\\]+|[)\]}\\.]+$", "", text.strip()).strip()
+    separator = ";" if ";" in inner else r",(?=\s)|\band\b|\bor\b" if re.search(r",\s|\band\b|\bor\b", inner) else ","
+    parts = [re.sub(r"^[A-Za-z]\w? ?= ?", "", part.strip()) for part in re.split(separator, inner) if part.strip()]
+    numbers = [quantity_of(part) for part in parts]
+    return [number for number in numbers if number is not None] if len(parts) > 1 and None not in numbers else None
+
+
+_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?: ?([ap])\.?m\b\.?)?", re.IGNORECASE)
+
+
+def _clock(text: str, wanted: str) -> Reading | None:
+    key = _CLOCK.fullmatch(wanted)
+    if key is None:
+        return None
+    for part in _parts_said(text):
+        times = [_time_of(match) for match in _CLOCK.finditer(part)]
+        if times:
+            reading = _one_of(times, "time")
+            return _judged(reading, _time_of(key))
+    return Reading(reason="the reply holds no time of day")
+
+
+def _time_of(match: re.Match[str]) -> str:
+    hour, minute, second, half = match.groups()
+    hours = int(hour)
+    if half:
+        hours = hours % 12 + (12 if half.casefold() == "p" else 0)
+    return f"{hours:02d}:{minute}:{second or '00'}"
+
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?P<month>{'|'.join(MONTHS)})[a-z]*\.?"
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?<!\d)(?P<year>\d{4})[-/.](?P<number>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)",
+        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH},? (?P<year>\d{{4}})\b",
+        rf"\b{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{4}})\b",
+        # Day and month in which order? Such dates are compared as they are written.
+        r"(?<!\d)(?P<first>\d{1,2})[-/.](?P<second>\d{1,2})[-/.](?P<year>\d{4})(?!\d)",
+    )
+)
+
+
+def _date(text: str, wanted: str) -> Reading | None:
+    key = _dates_in(wanted)
+    if len(key) != 1 or not any(pattern.fullmatch(wanted) for pattern in _DATES):
+        return None
+    for part in _parts_said(text):
+        if dates := _dates_in(part):
+            return _judged(_one_of(dates, "date"), key[0])
+    return Reading(reason="the reply holds no date")
+
+
+def _dates_in(text: str) -> list[str]:
+    return [_date_of(match.groupdict()) for pattern in _DATES for match in pattern.finditer(text)]
+
+
+def _date_of(parts: Mapping[str, str]) -> str:
+    if "first" in parts:
+        return f"{int(parts['first']):02d}/{int(parts['second']):02d}/{parts['year']}"
+    month = int(parts["number"]) if "number" in parts else MONTHS.index(parts["month"][:3].casefold()) + 1
+    return f"{parts['year']}-{month:02d}-{int(parts['day']):02d}"
+
+
+def _quantity(text: str, wanted: str) -> Reading | None:
+    """ "5 km", "10^5", a half. An unknown unit must stand apart: "3D" is a word."""
+    key = quantity_of(wanted)
+    if key is None or (key.unit and _known_unit(key) != key and not re.search(r"\d [A-Za-z]+$", wanted)):
+        return None
+    return _number(text, key)
+
+
+_ROMAN = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+ROMAN_SIGNS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+def _roman(text: str, wanted: str) -> Reading | None:
+    """A key of two Roman numerals or more: a reply may write the number in digits. The other way round it may not."""
+    if len(wanted) < 2 or not _ROMAN.fullmatch(wanted) or not quantities_in(text):
+        return None
+    values = [ROMAN_SIGNS[sign] for sign in wanted]
+    value = sum(-own if own < after else own for own, after in zip(values, [*values[1:], 0], strict=True))
+    return _number(text, Quantity(Fraction(value)))
 
 
 # One of two words
 
+_NEG = r"(?:\b(?:not|never|cannot|no longer|hardly|neither|nor|far from)\b|n't\b)"
+_BETWEEN = (
+    r"(?: (?:an?|the|at all|in fact|be|been|being|is|it|this|that|always|really|quite|entirely|completely|strictly|"
+    r"necessarily|considered|think|believe|say|find|consider|agree|call|\w+ly|case|argument|statement|"
+    r"inference)\b){0,7} "
+)
+_PARTLY = r"\b(?:partly|partially|half|sometimes|mostly|almost|nearly|not only|either)\b[\w ]{0,12} "
 
-def _word(text: str, pair: Sequence[str]) -> Found:
+
+def _word(text: str, pair: Sequence[str]) -> Reading:
     first, second = pair
-    lowered = text.casefold()
-    if first == "valid":
-        lowered = re.sub(r"\b(?:not|n't|isn't)\s+(?:\w+ly\s+)?valid\b", "invalid", lowered)
-        lowered = re.sub(r"\b(?:not|n't|isn't)\s+(?:\w+ly\s+)?invalid\b", "valid", lowered)
-    elif first == "true":
-        lowered = re.sub(r"\b(?:not|n't|isn't)\s+true\b", "false", lowered)
-        lowered = re.sub(r"\b(?:not|n't|isn't)\s+false\b", "true", lowered)
+    opposite = {first: second, second: first}
+    lowered = re.sub(r"\bcan not\b", "cannot", text.casefold())
+    lowered = lowered.replace("untrue", "false") if first == "true" else lowered
     either = rf"\b({first}|{second})\b"
-    if re.search(rf"\b{first}\b\s*(?:/|or|and)\s*\b{second}\b|\b{second}\b\s*(?:/|or|and)\s*\b{first}\b", lowered):
-        lowered_rest = re.sub(rf"\b(?:{first}|{second})\b\s*(?:/|or|and)\s*\b(?:{first}|{second})\b", " ", lowered)
-        if not _statements(lowered_rest, either):
-            return Found(reason=f"the reply names both {first} and {second}")
+    if re.search(_PARTLY + either, lowered):
+        return Reading(reason=f"the reply says neither {first} nor {second} without a reserve")
+    if both := _both_words(lowered, pair):
+        lowered_rest = re.sub(both, " ", lowered)
+        if not [part for part in _statements(lowered_rest) if re.match(either, part)]:
+            return Reading(reason=f"the reply names both {first} and {second}")
         lowered = lowered_rest
+    if first == "yes":
+        lowered = re.sub(rf"{_NEG}{_BETWEEN}{either}", " ", lowered)
+    else:
+        lowered = re.sub(rf"{_NEG}({_BETWEEN}){either}", lambda match: f" {opposite[match.group(2)]}", lowered)
+        for clause in re.split(r"[.,;:!?\n]|\b(?:but|because|since|as|and|so|although|while|if)\b", lowered):
+            if re.search(rf"{_NEG}.*{either}", clause):
+                return Reading(reason=f"the reply has {first} or {second} and a negation that may belong to it")
     boxed = [match.group(1) for inner in _boxes(lowered) if (match := re.match(either, inner))]
     if boxed:
         return _one_of(boxed, "word")
-    stated = _statements(lowered, either)
-    if not _final(lowered):
+    stated = [match.group(1) for part in _statements(lowered) if (match := re.match(either, part))]
+    if not _is_final(lowered):
         # The first word of a line is the answer, unless "no" belongs to what follows it.
-        stated += re.findall(rf"^\W*{either}(?!\s+(?:one|doubt|idea|matter))", lowered, re.MULTILINE)
+        stated += re.findall(rf"^\W*{either}(?! (?:one|doubt|idea|matter|reason|way to)\b)", lowered, re.MULTILINE)
     if stated:
         return _one_of(stated, "word")
     # Inside a sentence "no" often belongs to another word ("no reason"): it counts only before a mark or at the end.
@@ -339,51 +731,143 @@ def _word(text: str, pair: Sequence[str]) -> Found:
     named = re.findall(either + ending, lowered)
     if named:
         return _one_of(named, "word")
-    return Found(reason=f"the reply says neither {first} nor {second}")
+    return Reading(reason=f"the reply says neither {first} nor {second}")
 
 
-def _final(text: str) -> bool:
+def _both_words(text: str, pair: Sequence[str]) -> str:
+    """A pattern of both words joined, "yes or no", "true, false"; empty if they are not."""
+    first, second = pair
+    either = rf"\b(?:{first}|{second})\b"
+    joined = (
+        rf"{either} ?(?:/|\bor\b|\band\b|\bnor\b) ?(?:also )?{either}|{either} ?[,;.] ?{either}(?= ?(?:[.,;:!?]|$))"
+    )
+    match = re.search(joined, text)
+    words = re.findall(either, match.group()) if match else []
+    return joined if len(set(words)) == 2 else ""
+
+
+def _is_final(text: str) -> bool:
     return bool(re.search(r"\bfinal answer\b", text))
 
 
-# Texts
+# Texts and signs
+
+_ELEMENTS = re.findall(
+    r"[A-Z][a-z]?",
+    "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdInSnSbTeIXeCsBaLaCeHfTaWReOs"
+    "IrPtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPu",
+)
+_ELEMENT = "|".join(sorted(_ELEMENTS, key=len, reverse=True))
 
 
-def _plain(text: str) -> str:
-    """The text in small letters, without marks or a leading article, with single spaces."""
-    kept = re.sub(r"[^\w\s]", " ", unicodedata.normalize("NFKC", text).casefold())
+def _case_matters(wanted: str) -> bool:
+    """Whether other capitals make another answer: a formula that can be read in two ways (CO, Co), a unit or a code
+    that begins small and goes on with a capital (mW, pH)."""
+    if re.fullmatch(rf"(?:(?:{_ELEMENT})\d*)+", wanted):
+        return _ways_to_read(wanted.casefold()) > 1
+    return any(re.fullmatch(r"[\d.,]*(?:[a-z]{1,2}[A-Z][A-Za-z]{0,2}|M[WVHJN][a-z]?)", word) for word in wanted.split())
+
+
+def _ways_to_read(formula: str) -> int:
+    symbols = {symbol.casefold() for symbol in _ELEMENTS}
+    ways = [1] + [0] * len(formula)
+    for end in range(1, len(formula) + 1):
+        if formula[end - 1].isdigit():
+            ways[end] += ways[end - 1]
+        for length in (1, 2):
+            if end >= length and formula[end - length : end] in symbols:
+                ways[end] += ways[end - length]
+    return ways[-1]
+
+
+# Marks that belong to a number, a time or a name: 1,5 and 8:12 and -3 and .NET and node.js and Na-.
+_WITHIN = re.compile(
+    r"(?<!\w)[.,](?=\d)|(?<=\d)[.,:-](?=\d)|(?<!\S)-(?=\d)|(?<!\w)\.(?=\w)|(?<=\w)\.(?=\w)|(?<=^[a-z][a-z])-$"
+)
+_HELD = 0xE000  # Such marks wait in the area for private use while others are taken out.
+
+
+def plain(text: str) -> str:
+    """The text in small letters without a leading article and without marks that only part sentences, with single
+    spaces. Signs that carry meaning stay: C#, C++, 5%, a/b."""
+    kept = re.sub(r"(?<=\b\w)\.(?=\w\b)", "", light(text).casefold())
+    kept = re.sub(r" & ", " and ", kept)
+    kept = _WITHIN.sub(lambda match: chr(_HELD + ord(match.group())), kept)
+    kept = re.sub(rf"[^\w\s+#%$\u20ac\u00a3&@/\\=<>^~|{chr(_HELD)}-{chr(_HELD + 127)}]", " ", kept)
+    kept = re.sub(rf"[{chr(_HELD)}-{chr(_HELD + 127)}]", lambda match: chr(ord(match.group()) - _HELD), kept)
     words = re.sub(r"\s+", " ", kept).strip()
     return re.sub(r"^(?:the|a|an) (?=\S)", "", words)
 
 
-def _after_lead(text: str) -> str:
+def holds(text: str, words: str) -> bool:
+    return re.search(rf"(?<![\w+#]){re.escape(words)}(?![\w+#])", text) is not None
+
+
+def _said(text: str) -> str:
     """What follows the last "the answer is", up to the end of its sentence; else the whole reply."""
-    found = list(re.finditer(LEAD + r"([^\n]+?)(?=\.(?:\s|$)|\n|$)", text, re.IGNORECASE))
-    return found[-1].group(1) if found else text
-
-
-def _holds(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
+    statements = _statements(text)
+    return re.split(r"\.(?:\s|$)", statements[-1], maxsplit=1)[0] if statements else text
 
 
 LONGEST_SENTENCE = 12
+SHORT = 2  # words of a part of a reply that is an answer of its own: "Paris. London."
 
 
-def _stated_text(text: str, wanted: str) -> Found:
-    boxes = _boxes(text)
-    if boxes:
-        return _one_of([_plain(inner) for inner in boxes], "answer")
-    said = _plain(_after_lead(text))
-    if said == wanted:
-        return Found(wanted)
-    if not said:
-        return Found(reason="the reply holds no words")
-    if not _holds(said, wanted):
-        return Found(said[:200])
-    if NOT.search(text):
-        return Found(reason="the reply holds the key and a negation")
-    if re.search(r"\b(?:or|either|maybe)\b", said):
-        return Found(reason="the reply names alternatives")
-    if len(said.split()) > LONGEST_SENTENCE:
-        return Found(reason="the reply is too long to say which of its words are the answer")
-    return Found(wanted)
+def _text(text: str, wanted: str) -> Reading:
+    key = plain(wanted)
+    if boxes := _boxes(text):
+        return _judged(_one_of([plain(inner) for inner in boxes], "answer"), key)
+    said = _said(text)
+    words = plain(said)
+    if not words:
+        return Reading(reason="the reply holds no words")
+    matters = _case_matters(wanted)
+    spelled = rf"(?<![\w+#]){re.escape(wanted)}(?![\w+#])"
+    if matters and not re.search(spelled, said):
+        return Reading(words[:200])
+    if words == key or _as_list(words) == _as_list(key):
+        return Reading(key, "", True)
+    if not holds(words, key):
+        return Reading(words[:200])
+    clauses = [clause for clause in re.split(r"[.,;:!\n]\s|\n|\bbut\b", said) if clause.strip()]
+    naming = [clause for clause in clauses if holds(plain(clause), key)] or [said]
+    if any(NOT.search(clause) for clause in naming):
+        return Reading(reason="the reply holds the key and a negation")
+    if re.search(r"\b(?:or|either|maybe|perhaps)\b", words):
+        return Reading(reason="the reply names alternatives")
+    if re.search(
+        rf"(?<![\w+#]){re.escape(key)} ?(?:and|/|\+|&) ?\w|\w ?(?:\band\b|/|\+|&) ?{re.escape(key)}(?![\w+#])", words
+    ):
+        return Reading(reason="the reply joins the key to another answer")
+    if _has_another_short_part(said, key):
+        return Reading(reason="the reply states more than one answer")
+    if len(words.split()) > LONGEST_SENTENCE and not _leads_with(said, key):
+        return Reading(reason="the reply is too long to say which of its words are the answer")
+    return Reading(key, "", True)
+
+
+def _as_list(words: str) -> str:
+    return re.sub(r" (?:and|&) ", " ", words)
+
+
+def _has_another_short_part(said: str, key: str) -> bool:
+    parts = [plain(part) for part in re.split(r"[.!]\s|[;\n]", said)]
+    return any(part and len(part.split()) <= SHORT and not holds(part, key) and not holds(key, part) for part in parts)
+
+
+def _leads_with(said: str, key: str) -> bool:
+    """Whether the key is a line or a sentence of its own at the beginning: "Paris\n\nIt has been the capital ..."."""
+    return plain(re.split(r"[.!]\s|[;\n]", said, maxsplit=1)[0]) == key
+
+
+def _signs(text: str, wanted: str) -> Reading:
+    """A key without letters and digits is compared sign by sign; white space does not count."""
+    key = "".join(wanted.split())
+    parts = [text, *_boxes(text), *_statements(text)]
+    candidates = ["".join(bare(part).split()) for part in parts]
+    if key in candidates or any(part.removesuffix(".") == key for part in candidates):
+        return Reading(wanted, "", True)
+    said = candidates[-1]
+    if re.search(r"\w", said):
+        return Reading(reason="the reply does not consist of signs")
+    return Reading(said[:200])

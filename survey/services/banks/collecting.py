@@ -7,7 +7,6 @@ and a person can stop it. What was collected stays, whatever happens later.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,7 +26,8 @@ from survey.services.base import leases
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 
-from .answer_checking import check_answer, kind_of
+from .answer_checking import kind_of
+from .judging_again import judge
 
 # Answers are written in parts, so that the database does not slow the collection down; a crash loses one part.
 PART, PART_SECONDS = 100, 0.25
@@ -388,10 +388,7 @@ class _Run:
             request_sha256=asked.digest,
         )
         if key:
-            verdicts = [check_answer(response, key, question=text) for response in responses]
-            answer.stated = Counter(verdict.stated for verdict in verdicts).most_common(1)[0][0]
-            answer.reason = next((verdict.reason for verdict in verdicts if verdict.reason), "")
-            answer.grade(sum(bool(verdict.correct) for verdict in verdicts) / len(verdicts))
+            judge(answer, responses, key=key, question=text)
         self.pending.append(answer)
 
     def _keep(self, asked: _Asked, reply: ChatReply) -> None:

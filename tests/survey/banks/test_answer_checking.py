@@ -1,8 +1,20 @@
 """A table of replies as models write them, each with what it states; and what is ambiguous, with why."""
 
+import csv
+from pathlib import Path
+
 import pytest
+from django.conf import settings
 
 from survey.services.banks.answer_checking import check_answer, kind_of, options_of
+from survey.services.banks.answer_rules import RULES
+
+CASES = [
+    pytest.param(reply, key, question[0] if question else "", verdict, id=f"{rule.name}-{verdict}-{place}")
+    for rule in RULES
+    for verdict in ("right", "wrong", "unreadable")
+    for place, (key, reply, *question) in enumerate(getattr(rule, verdict))
+]
 
 QUESTION = "<b>What is the capital of France?<br></b>(A) Lyon<br>(B) Paris<br>(C) New York<br>(D) New York City"
 
@@ -312,3 +324,37 @@ def test_no_reply_however_odd_brings_it_down():
         reply = "".join(rng.choice(alphabet) for _ in range(rng.randint(0, 40)))
         for key in ("B", "42", "Yes", "valid", "Paris"):
             check_answer(reply, key, question=QUESTION)
+
+
+@pytest.mark.parametrize(("reply", "key", "question", "verdict"), CASES)
+def test_every_rule_holds_for_its_cases(reply, key, question, verdict):
+    checked = check_answer(reply, key, question=question)
+    assert (checked.correct, checked.is_readable) == (verdict == "right", verdict != "unreadable")
+    assert bool(checked.reason) == (verdict == "unreadable")
+
+
+def test_every_rule_has_cases_for_and_against():
+    assert all(rule.right and (rule.wrong or rule.unreadable) for rule in RULES)
+
+
+def test_replies_that_outsiders_judged_are_judged_so():
+    path = Path(settings.HUNCH_STUDY_DATA) / "tracker_inputs" / "replies.csv"
+    if not path.is_file():
+        pytest.skip("not tested: HUNCH_STUDY_DATA names no folder with tracker_inputs/replies.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    wrong = [
+        row
+        for row in rows
+        if check_answer(row["reply"], row["key"], question=row["options"]).correct != (row["right"] == "1")
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "key", ["A, B", "1e5", "2, 3", "] )", "8:12", "C#", "IV", "5 km", "no", "The end.", "x_1", "3/0"]
+)
+def test_a_reply_equal_to_its_key_is_right_whatever_its_kind(key):
+    for reply in (key, f" {key}\n", f"**{key}**", f"`{key}`", f"<think>no</think>{key}"):
+        assert check_answer(reply, key).correct, reply

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 
@@ -308,11 +309,62 @@ def test_who_creates_a_study_learns_what_is_left_out_and_which_replies_name_thei
         ("10 of 10, or 5", None),
         ("", None),
         ("4.5", None),
+        ("4,5", None),
         ("0", None),
+        ("On a scale from 1 to 8, I rate this 6.", 6),
+        ("On a scale of 1-8, a 6.", 6),
+        ("There are 5 reasons for this. Rating: 8", 8),
+        ("Rating (1-8): 5", 5),
+        ("Rating (1 to 8): **5**", 5),
+        ("1-8", None),
+        ("1 to 8", None),
+        ("from 1 to 8", None),
+        ("-3", None),
+        ("\u22123", None),
+        ("Rating: -3", None),
+        ("3 1/2", None),
+        ("3\u00bd", None),
+        ("<think>maybe 3</think>7", 7),
+        ("<think>7", None),
+        ("maybe 3</think>7", 7),
+        ("6 or 7", None),
+        ("6-7", None),
+        ("6, 7", None),
+        ("Rating: 6 or 7", None),
+        ("Score: 6 to 7", None),
+        ("Reason: 2 of the 3 points are right.\n6", 6),
+        ("6\n2 of the 3 points are right.", 6),
+        ("6\nNo, wait.\n7", None),
+        ("Rating: 6. Rating: 7", None),
+        ("Rating: 9", None),
+        ("seven", 7),
+        ("I rate this a seven.", 7),
+        ("seventeen", None),
+        ("7/8", 7),
+        ("7 out of 8", 7),
+        ("7/10", None),
+        ("not 7", None),
+        ("2 of the 3 points are right", None),
+        ("\\boxed{7}", 7),
+        ("**7**", 7),
+        ("7.", 7),
+        ("7\0", 7),
+        ("7" + " x" * 9000, None),
     ],
 )
-def test_the_first_number_is_the_score_if_it_is_a_whole_one_from_1_to_8(reply: str, score: int | None) -> None:
+def test_a_score_is_the_one_whole_number_that_is_given_as_such(reply: str, score: int | None) -> None:
     assert judging_calls.score_of(reply) == score
+
+
+def test_scores_that_outsiders_read_are_read_so() -> None:
+    path = Path(settings.HUNCH_STUDY_DATA) / "tracker_inputs" / "judge_replies.csv"
+    if not path.is_file():
+        pytest.skip("not tested: HUNCH_STUDY_DATA names no folder with tracker_inputs/judge_replies.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    wrong = [row for row in rows if str(judging_calls.score_of(row["reply"]) or "") != row["score"]]
+    assert not wrong
 
 
 def test_probabilities_of_the_eight_numbers_give_a_mean_and_a_chance() -> None:

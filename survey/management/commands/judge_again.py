@@ -1,0 +1,39 @@
+"""`manage.py judge_again --bank NAME`: judge stored replies of language models by the present rules."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from survey.console.command import HunchCommand
+from survey.services.banks.answer_checking import RULES_VERSION
+from survey.services.banks.importing import find_bank
+from survey.services.banks.judging_again import judge_again
+
+
+class Command(HunchCommand):
+    help = (
+        "Judge the stored replies to a bank's questions by the present rules. Says which verdicts change and which "
+        "studies use the bank; writes only with --yes. Verdicts that a study's items rest on stay."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--bank", required=True, metavar="NAME", help="NAME, or NAME@VERSION")
+        parser.add_argument("--yes", action="store_true", help="store the new verdicts")
+
+    def handle(self, *args: Any, bank: str, yes: bool, **options: Any) -> None:
+        again = judge_again(find_bank(bank), write=yes)
+        for one in again.differences:
+            what = f"{one.before:.3g} to {one.after:.3g} right" + (
+                f", {one.unreadable} unreadable" * bool(one.unreadable)
+            )
+            stays = "; stays, since items of a study rest on it" if one.is_used else ""
+            self.stdout.write(
+                f"{one.model} {one.question_id}: {what} (key {one.key!r}, reply {one.reply[:60]!r}){stays}"
+            )
+        done = "judged again" if yes else "would be judged again (--yes stores it)"
+        changed = sum(not one.is_used for one in again.differences)
+        self.stdout.write(
+            f"{again.judged} answers {done} by rules {RULES_VERSION}, {changed} verdicts differ; {again.used} answers stay "
+            f"as they were judged, since items of a study rest on them"
+        )
+        if again.studies:
+            self.stdout.write(f"studies with this bank, whose reports may change: {', '.join(again.studies)}")
