@@ -84,6 +84,35 @@ def refuse_over_cap(study: Study, extra: int) -> None:
         )
 
 
+def refuse_other_currency(study: Study, said: str, currency: str = "") -> None:
+    """
+    Args:
+        said: the currency that the panel names; empty where it names none.
+        currency: the posting's; empty for the study's.
+
+    Raises:
+        StateRefused: they are not the same, so that each sum would be another one than was agreed to.
+    """
+    ours = currency or study.config.panel.currency
+    if said and said != ours:
+        raise StateRefused(
+            f"panel.currency: {study.slug} counts in {ours}, and the panel in {said}: write {said} and its sums into "
+            "the study file, or use an account in the study's currency; nothing was done"
+        )
+
+
+def refuse_another_sum(now: int, agreed: int | None, currency: str) -> None:
+    """
+    Raises:
+        StateRefused: it does not cost what somebody agreed to.
+    """
+    if agreed is not None and now != agreed:
+        raise StateRefused(
+            f"it costs {now / 100:.2f} {currency} now, and {agreed / 100:.2f} {currency} was agreed to: look at it "
+            "again, and type the new sum; nothing was done"
+        )
+
+
 def locked_study(study: Study) -> Study:
     """The study's row, locked: two processes that spend at once must see each other's spending."""
     return Study.objects.select_for_update(no_key=True).get(pk=study.pk)
@@ -166,6 +195,7 @@ def pay_owed(
     posting: Posting,
     *,
     only: Submission | None = None,
+    cents: int | None = None,
     client: PanelClient | None = None,
     by: Any = None,
     via: str = "command",
@@ -174,16 +204,21 @@ def pay_owed(
 
     Args:
         only: what is owed to nobody but this one.
+        cents: what somebody agreed to pay in all; None: anything under the cap.
 
     Raises:
-        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown.
+        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown; the panel counts in another
+            currency; or another sum is owed by now.
         PanelError: the last batch's state says how far it got; the batches before it are paid.
     """
     paid = []
     with client_of(posting.panel, client) as asked:
         if not asked.can("pay_bonuses"):
             raise PanelCannot(f"{posting.panel} cannot pay bonuses by its API: pay them on the panel's own pages")
-        while batch := _prepare(posting, only, at_once=asked.bonuses_at_once, by=by, via=via):
+        if asked.can("posting"):
+            refuse_other_currency(posting.study, asked.posting(posting.external_id).currency, posting.currency)
+        while batch := _prepare(posting, only, cents, at_once=asked.bonuses_at_once, by=by, via=via):
+            cents = None if cents is None else cents - sum(one.amount for one in batch.payments.all())
             _send(batch, asked)
             record("pay_bonuses", batch, by=by, via=via, state=batch.state)
             paid.append(batch)
@@ -191,7 +226,9 @@ def pay_owed(
 
 
 @transaction.atomic
-def _prepare(posting: Posting, only: Submission | None, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
+def _prepare(
+    posting: Posting, only: Submission | None, agreed: int | None, *, at_once: int, by: Any, via: str
+) -> PaymentBatch | None:
     posting = locked_posting(posting)
     # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
     unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
@@ -203,9 +240,11 @@ def _prepare(posting: Posting, only: Submission | None, *, at_once: int, by: Any
             )
         # It was stored and never sent: the process that stored it ended before sending.
         _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
-    due = [one for one in owed(posting) if only is None or one.submission.pk == only.pk][:at_once]
+    everything = [one for one in owed(posting) if only is None or one.submission.pk == only.pk]
+    due = everything[:at_once]
     if not due:
         return None
+    refuse_another_sum(sum(one.amount for one in everything), agreed, posting.currency)
     cents = sum(one.amount for one in due)
     fees = posting.fees.on(cents)
     refuse_over_cap(posting.study, cents + fees)
@@ -354,7 +393,7 @@ def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "c
     batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
     if not batch.needs_a_person:
         raise StateRefused(f"payment {batch.pk} is {batch.get_state_display()}: there is nothing to say about it")
-    if batch.state == State.SENT and batch.sent_at is not None:
+    if batch.sent_at is not None:
         over = batch.sent_at + longest_call(batch.posting.panel)
         if timezone.now() < over:
             raise StateRefused(

@@ -40,6 +40,10 @@ def scored(sitting: Sitting, *points: str) -> None:
     assert Score.objects.filter(response__assignment__sitting=sitting).count() == len(points)
 
 
+def no_call_is_on_its_way() -> None:
+    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+
+
 @pytest.fixture
 def late(fake: FakeProlific) -> Posting:
     """A posting that owes one person the reward."""
@@ -159,6 +163,7 @@ def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake
     with pytest.raises(StateRefused, match=f"--settle {batch.pk}"):
         money.pay_owed(late)
     assert paid(fake) == ["1.00"]
+    no_call_is_on_its_way()
     money.settle(batch, was_paid=True)
     assert [b.state for b in money.pay_owed(late)] == [State.PAID]
     assert paid(fake) == ["1.00", "1.00"], "the second person, once"
@@ -171,6 +176,7 @@ def test_what_a_person_says_was_not_paid_is_owed_again(late: Posting, fake: Fake
     fake.lose_next_answer("/pay/")
     with pytest.raises(PanelError):
         money.pay_owed(late)
+    no_call_is_on_its_way()
     money.settle(PaymentBatch.objects.get(), was_paid=False)
     assert len(money.owed(late)) == 1
 
@@ -270,6 +276,23 @@ def on_its_way(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("was_paid", [True, False])
+def test_a_payment_without_an_answer_waits_as_one_that_was_sent(
+    late: Posting, fake: FakeProlific, was_paid: bool
+) -> None:
+    """The client gives up after seconds, and the panel may still pay."""
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelUnreachable):
+        money.pay_owed(late)
+    batch = PaymentBatch.objects.get()
+    assert batch.state == State.UNKNOWN
+    with pytest.raises(StateRefused, match="may be on its way: wait for its answer"):
+        money.settle(batch, was_paid=was_paid)
+    assert PaymentBatch.objects.get().state == State.UNKNOWN and money.owed(late) == []
+    no_call_is_on_its_way()
+    assert money.settle(batch, was_paid=was_paid).state == (State.PAID if was_paid else State.REFUSED)
+
+
+@pytest.mark.parametrize("was_paid", [True, False])
 def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     on_its_way: PaymentBatch, late: Posting, was_paid: bool
 ) -> None:
@@ -278,7 +301,7 @@ def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     with pytest.raises(StateRefused, match="may be on its way"):
         money.settle(on_its_way, was_paid=was_paid)
     assert PaymentBatch.objects.get().state == State.SENT and money.owed(late) == []
-    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+    no_call_is_on_its_way()
     money.settle(on_its_way, was_paid=was_paid)
     assert PaymentBatch.objects.get().state == (State.PAID if was_paid else State.REFUSED)
     assert len(money.owed(late)) == (0 if was_paid else 1)
