@@ -143,7 +143,7 @@ def owed(posting: Posting) -> list[Owed]:
         if is_complete and status == SubmissionStatus.TIMED_OUT:
             found.append(Owed(row, Kind.LATE, posting.reward))
         pay = promised(posting.study, sitting)
-        if sitting.state == Sitting.State.TURNED_AWAY and status.ended_unpaid and pay.turned_away:
+        if sitting.state == Sitting.State.TURNED_AWAY and status.ended_unpaid and turned_away_pay(sitting, pay):
             found.append(Owed(row, Kind.TURNED_AWAY, pay.turned_away))
         if is_complete and (status.is_paid or status == SubmissionStatus.TIMED_OUT):
             cents = points.get(sitting.pk, Decimal(0)) * pay.point
@@ -163,6 +163,20 @@ class Promised:
     screened_out: int = 0  # From a list: a panel with an API pays them by itself.
 
 
+CAME_BEFORE = "came_before"  # Among the flags of a visit.
+
+
+def is_another_visit(sitting: Sitting) -> bool:
+    """Whether its person found no place here in an earlier visit, and none in this one either. They may try as often as
+    they like, and at some panels by ids that they make up: they are paid for the first visit."""
+    is_turned_away = sitting.state == Sitting.State.TURNED_AWAY and sitting.wave == 1
+    return is_turned_away and sitting.respondent.came_before_id is not None
+
+
+def turned_away_pay(sitting: Sitting, pay: Promised) -> int:
+    return 0 if is_another_visit(sitting) else pay.turned_away
+
+
 def promised(study: Study, sitting: Sitting) -> Promised:
     """What the person can earn: the higher of what two study files say, the sitting's first and the one in force."""
     files = [found.panel for found in (study.as_of(sitting.study_sha256), study.config)]
@@ -177,7 +191,9 @@ def promised(study: Study, sitting: Sitting) -> Promised:
 def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitting]:
     """By respondent: their sitting of the posting's wave."""
     respondents = [row.respondent_id for row in rows if row.respondent_id is not None]
-    found = Sitting.objects.filter(respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents)
+    found = Sitting.objects.filter(
+        respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents
+    ).select_related("respondent")
     return {sitting.respondent_id: sitting for sitting in found}
 
 

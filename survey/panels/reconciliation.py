@@ -35,7 +35,7 @@ from survey.services.base.auditing import record
 from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
 
 from .asking import at_time, client_of, status_of
-from .money import Owed, ids_of, owed, refuse_another_sum, sittings_of
+from .money import CAME_BEFORE, Owed, ids_of, is_another_visit, owed, refuse_another_sum, sittings_of
 from .submissions import read_posting, was_rejected
 
 State = Sitting.State
@@ -254,7 +254,10 @@ def reconcile(posting: Posting) -> Reconciliation:
         if found.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
             found = replace(found, judgement=Judgement(Action.SAY, sentence))
-        findings.append(replace(found, flags=flags.get(sitting.pk, ())) if sitting is not None else found)
+        if sitting is not None:
+            again = (CAME_BEFORE,) if is_another_visit(sitting) else ()
+            found = replace(found, flags=(*flags.get(sitting.pk, ()), *again))
+        findings.append(found)
     return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
 
 

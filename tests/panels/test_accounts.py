@@ -505,14 +505,15 @@ def test_what_was_raised_at_the_panel_since_is_asked_again(fake: FakeProlific) -
 
 
 def test_more_places_cost_what_the_panel_says_now(fake: FakeProlific) -> None:
-    posting = posted(spending_cap=850)
+    posting = posted(spending_cap=990)
     fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
-    with pytest.raises(StateRefused, match=r"it costs 3\.80 USD now, and 1\.00 USD was agreed to|spending_cap"):
+    with pytest.raises(StateRefused, match=r"it costs 1\.40 USD now, and 1\.00 USD was agreed to"):
         postings.add_places(posting, 1, cents=100)
     assert fake.studies[posting.external_id]["total_available_places"] == 6
     assert Posting.objects.get().committed == 840, "of the places offered before, the dearer fees count"
-    with pytest.raises(StateRefused, match=r"140 more would make 980 of 850"):
-        postings.add_places(posting, 1)
+    with pytest.raises(StateRefused, match=r"280 more would make 1120 of 990"):
+        postings.add_places(posting, 2)
+    assert postings.add_places(posting, 1, cents=140).committed == 980
 
 
 def test_cheaper_fees_do_not_make_places_cheaper_that_were_offered_before(fake: FakeProlific) -> None:

@@ -14,11 +14,12 @@ from survey.panels.prolific.client import ProlificClient
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.reconciliation import Action
 from survey.panels.submissions import read_posting
+from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.studies import amending
 from tests import cast
 
-from .world import PAY, arrives, begins, posted, row_of
+from .world import PAY, arrives, begins, ids_of, posted, row_of
 
 pytestmark = pytest.mark.django_db
 State = PaymentBatch.State
@@ -87,6 +88,26 @@ def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: 
     fake.give_up(second["id"])
     row_of(posting, slow)
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
+
+
+def test_who_finds_no_place_again_is_paid_for_the_first_visit(fake: FakeProlific) -> None:
+    posting = posted(turned_away_pay=30)
+    place = arrives(fake, posting)
+    visits = [place, {**place, "id": "again"}, {**place, "id": "and-again"}]
+    for visit in visits:
+        fake.submissions[visit["id"]] = {**visit, "status": "RETURNED"}
+        sitting = begin_sitting(study=posting.study, ids=ids_of(visit))
+        Sitting.objects.filter(pk=sitting.pk).update(state="turned_away", ended_at=timezone.now())
+    read_posting(posting)
+    (one,) = money.owed(posting)
+    assert (one.kind, one.amount, money.ids_of(one.submission).submission) == (
+        Payment.Kind.TURNED_AWAY,
+        30,
+        place["id"],
+    )
+    by_id = {money.ids_of(row.submission).submission: row for row in reconciliation.reconcile(posting).findings}
+    assert [by_id[visit["id"]].flags for visit in visits] == [(), ("came_before",), ("came_before",)]
+    assert [by_id[visit["id"]].judgement.action for visit in visits] == [Action.PAY, Action.NOTHING, Action.NOTHING]
 
 
 # 2.5 points: half a cent is paid as a whole one, above an even number and above an odd one.
