@@ -511,7 +511,7 @@ def test_more_places_cost_what_the_panel_says_now(fake: FakeProlific) -> None:
         postings.add_places(posting, 1, cents=100)
     assert fake.studies[posting.external_id]["total_available_places"] == 6
     assert Posting.objects.get().committed == 840, "of the places offered before, the dearer fees count"
-    with pytest.raises(StateRefused, match=r"280 more would make 1120 of 990"):
+    with pytest.raises(StateRefused, match=r"279 more would make 1119 of 990"):
         postings.add_places(posting, 2)
     assert postings.add_places(posting, 1, cents=140).committed == 980
 
