@@ -12,10 +12,10 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonuses
+from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingCost, PreparedBonuses
 from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
-from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Sitting, Study
+from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
 from survey.panels import demographics, inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
@@ -36,7 +36,7 @@ from tests import cast
 
 from .test_contract_with_prolific import SCREENER
 from .test_entry import HOST, given
-from .world import PAY, arrives, begins, ids_of, posted
+from .world import PAY, arrives, begins, ids_of, posted, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 PEOPLE = 30
@@ -953,3 +953,83 @@ def test_who_was_rejected_is_not_invited_until_that_is_taken_back(dear: FakeProl
     inviting.invite(study, 2)
     assert rejected["participant_id"] in people and back["participant_id"] not in people
     assert begin_sitting(study=study, ids=again).wave == 2
+
+
+def test_the_fixed_fee_is_spent_once_somebody_is_paid(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "screen_out_pay": 20, "screen_out_places": 5})
+    posting = stored_posting(study, fee_rate=3330, vat_rate=2000, fixed_fee=3000)
+    for status in ("RETURNED", "AWAITING REVIEW", "REJECTED", "TIMED-OUT", "odd"):
+        stored_submission(posting, None, status)
+    assert account_of(posting).here == PostingCost(0, 0, 0, "USD")
+    for status in ("APPROVED", "PARTIALLY APPROVED", "SCREENED OUT"):
+        stored_submission(posting, None, status)
+    assert account_of(posting).here == PostingCost(220, 0, 73 + 15 + 3000, "USD")
+    assert account_of(posting).in_part == 1
+    row = posting.submissions.first()
+    for number, state in enumerate(("paid", "refused", "unknown", "prepared", "paid")):
+        batch = PaymentBatch.objects.create(posting=posting, state=state, sent_at=timezone.now(), fees=10 + number)
+        Payment.objects.create(batch=batch, submission=row, kind="late", amount=1 + number, is_void=True)
+    assert account_of(posting).here == PostingCost(220, 1 + 5, 73 + 15 + 3000 + 10 + 14, "USD")
+
+
+def test_who_is_screened_out_costs_what_was_declared_to_the_panel(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "screen_out_pay": 20, "screen_out_places": 5})
+    action = {"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 35, "slots": 5}
+    posting = stored_posting(study, draft={"completion_codes": [{"actions": [{"action": "x"}, action]}]})
+    stored_submission(posting, None, "SCREENED OUT")
+    assert account_of(posting).here.rewards == 35
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_an_account_is_behind_once_something_was_paid_after_the_reading(db: None, earlier: bool) -> None:
+    now = timezone.now()
+    at = now - timedelta(minutes=1) if earlier else now + timedelta(minutes=1)
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}), read_at=now)
+    row = stored_submission(posting, None, "APPROVED", approved_at=at)
+    assert account_of(posting).is_behind is not earlier
+    row.approved_at = None
+    row.save()
+    assert not account_of(posting).is_behind
+    batch = PaymentBatch.objects.create(posting=posting, state="refused", sent_at=now, settled_at=at)
+    assert not account_of(posting).is_behind, "nothing was paid by it"
+    PaymentBatch.objects.filter(pk=batch.pk).update(state="paid")
+    assert account_of(posting).is_behind is not earlier
+    Posting.objects.filter(pk=posting.pk).update(read_at=None)
+    assert account_of(Posting.objects.get()).is_behind
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ({"rewards": 210, "fees": 5}, "the panel counts 0.15 more"),
+        ({"rewards": 90}, "the panel counts 1.10 less"),
+        ({"rewards": 200}, "the same here and at the panel, to the cent"),
+        ({"rewards": 200, "currency": "GBP"}, "the panel counts in GBP, and here in USD: not compared"),
+    ],
+)
+def test_a_difference_is_said_with_its_sign(db: None, there: dict[str, Any], words: str) -> None:
+    said = {"rewards": 0, "bonuses": 0, "fees": 0, "currency": "USD", **there}
+    posting = stored_posting(
+        cast.open_study(panel={**cast.PROLIFIC, **PAY}), read_at=timezone.now(), panel_facts={"spent": said}
+    )
+    for _person in range(2):
+        stored_submission(posting, None, "APPROVED")
+    assert account_of(posting).sentence == words
+
+
+def test_who_withdrew_before_the_items_is_and_stays_in_the_group(dear: FakeProlific) -> None:
+    """The door knows them, and lets nobody in again who took their answers back."""
+    study, posting = stages_of(dear, participant_group="took part")
+    places = [arrives(dear, posting) for _ in range(2)]
+    sittings = [begins(study, place, until="checks") for place in places]
+    read_posting(posting)
+    (group,) = dear.groups.values()
+    assert group["people"] == set()
+    withdraw(respondent=sittings[0].respondent, now=timezone.now())
+    Sitting.objects.filter(pk=sittings[1].pk).update(state="turned_away", ended_at=timezone.now())
+    read_posting(posting)
+    assert group["people"] == {places[0]["participant_id"]}
+    Sitting.objects.filter(pk=sittings[1].pk).update(state="failed_checks")
+    read_posting(posting)
+    read_posting(posting)
+    assert group["people"] == {place["participant_id"] for place in places}

@@ -211,6 +211,15 @@ def test_who_withdrew_without_anything_to_be_paid_is_forgotten_at_once(study: St
     assert purging.purge_withdrawn() == 1
 
 
+@pytest.mark.parametrize(("seconds", "waits"), [(-1, False), (0, True), (1, True)])
+def test_who_ended_when_the_list_was_made_still_waits(study: Study, seconds: int, waits: bool) -> None:
+    at = AuditEntry.objects.create(at=timezone.now(), action="see_panel_identities", subject=str(study), detail={}).at
+    AuditEntry.objects.create(at=at + timedelta(hours=1), action="see_panel_identities", subject="other", detail={})
+    done = Sitting.objects.get(state="complete")
+    Sitting.objects.filter(pk=done.pk).update(ended_at=at + timedelta(seconds=seconds))
+    assert (done.respondent_id in waiting_for_list(study)) is waits
+
+
 def test_an_amendment_lowers_nobodys_pay(study: Study) -> None:
     amended(study, {"kind": "generic", "reward": 100, "turned_away_pay": 50})
     study = Study.objects.get(pk=study.pk)
