@@ -135,13 +135,13 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
         response: HttpResponse = redirect("frontend:welcome", study.slug)
         cookies.begin_preview(response, study, secret, invited)
         # In a rehearsal the panel's test participant brings its ids along.
-        if (tester := entry.arrive(study, request.GET, host=request.get_host())) is not None:
+        if (tester := entry.arrive(study, dict(request.GET.lists()), host=request.get_host())) is not None:
             cookies.remember_person(request, response, study, tester)
         return response
     visitor = cookies.person(request, study)
     arrived = entry.arrive(
         study,
-        request.GET,
+        dict(request.GET.lists()),
         host=request.get_host(),
         address=client_address(request),
         known=visitor,

@@ -216,11 +216,14 @@ class DraftingPages(PostingPages):
             panel=panels.of_study(found),
             can_be_asked=can_ask(panel.kind),
             is_over=first is None,
+            may_adopt=rights.may(request.user, Right.SPEND, found.pk),
         )
 
     def adopt_view(self, request: HttpRequest, study: int) -> HttpResponse:
         """Take up a study that somebody made on the panel's own pages."""
         found = self._study(request, study)
+        # It may be anybody's study of the account, with money in it, and can then be stopped from here.
+        rights.require(request.user, Right.SPEND, found.pk)
         if why := _without_a_panel(found):
             return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
         first = self._next_stage(found)
@@ -282,10 +285,18 @@ class DraftingPages(PostingPages):
         cents, error = None, ""
         if request.method == "POST" and form.is_valid():
             more = form.cleaned_data["more"]
-            cents = postings.cost_of_more(posting, more)
+            if "add" not in request.POST:
+                try:
+                    postings.ask_price(posting)
+                except HunchError as exc:
+                    messages.error(request, f"More places: {exc.message}")
+                    return HttpResponseRedirect(reverse("admin:survey_posting_change", args=[posting.pk]))
+            cents = agreed = postings.cost_of_more(posting, more)
             error = sum_error(request, cents, posting.currency) if "add" in request.POST else ""
             if "add" in request.POST and not error:
-                return self._act(request, posting, "More places", lambda: _more_places(posting, more, request.user))
+                return self._act(
+                    request, posting, "More places", lambda: _more_places(posting, more, agreed, request.user)
+                )
         return self._page(
             request,
             "places.html",
@@ -305,10 +316,11 @@ class DraftingPages(PostingPages):
         form = ScheduleForm(request.POST if request.method == "POST" else None)
         error = ""
         if request.method == "POST" and form.is_valid():
-            error = sum_error(request, posting.cost, posting.currency)
+            agreed = posting.cost
+            error = sum_error(request, agreed, posting.currency)
             if not error:
                 at = form.cleaned_data["at"]
-                return self._act(request, posting, "Schedule", lambda: _scheduled(posting, at, request.user))
+                return self._act(request, posting, "Schedule", lambda: _scheduled(posting, at, agreed, request.user))
         return self._page(
             request,
             "schedule.html",
@@ -343,10 +355,11 @@ def _without_a_panel(study: Study) -> str:
     return ""
 
 
-def _scheduled(posting: Posting, at: datetime, user: Any) -> str:
-    made = postings.schedule(posting, at, by=user, via="admin")
+def _scheduled(posting: Posting, at: datetime, cents: int, user: Any) -> str:
+    made = postings.schedule(posting, at, cents=cents, by=user, via="admin")
     return f"The panel shows it to people from {at:%Y-%m-%d %H:%M} UTC on; it says {made.state} now."
 
 
-def _more_places(posting: Posting, more: int, user: Any) -> str:
-    return f"It has {postings.add_places(posting, more, by=user, via='admin').places} places now."
+def _more_places(posting: Posting, more: int, cents: int, user: Any) -> str:
+    made = postings.add_places(posting, more, cents=cents, by=user, via="admin")
+    return f"It has {made.places} places now."

@@ -33,8 +33,8 @@ from .sums import sum_error
 @dataclass(frozen=True)
 class PostingAction:
     """Something a researcher can do to a posting: who may do it, which call of the panel it needs, when it is offered,
-    the question that is asked first, and the function that does it. What costs money says how many cents, and whoever
-    does it types the sum."""
+    the question that is asked first, and the function that does it. What costs money says how many cents: whoever does
+    it types the sum, and the function does it for no other one."""
 
     name: str
     label: str
@@ -42,7 +42,7 @@ class PostingAction:
     right: Right
     needs: str
     is_offered: Callable[[Posting, Reconciliation], bool]
-    run: Callable[[Posting, Any], str]
+    run: Callable[[Posting, Any, int | None], str]
     costs: Callable[[Posting, Reconciliation], int] | None = None
     is_for_good: bool = False
 
@@ -51,36 +51,36 @@ class PostingAction:
         return self.costs is not None or self.is_for_good
 
 
-def _read(posting: Posting, user: Any) -> str:
+def _read(posting: Posting, user: Any, cents: int | None) -> str:
     return f"{submissions.read_posting(posting)} submissions read."
 
 
-def _publish(posting: Posting, user: Any) -> str:
-    postings.publish(posting, by=user, via="admin")
+def _publish(posting: Posting, user: Any, cents: int | None) -> str:
+    postings.publish(posting, cents=cents, by=user, via="admin")
     return "Published: the panel shows it to people now."
 
 
-def _unschedule(posting: Posting, user: Any) -> str:
+def _unschedule(posting: Posting, user: Any, cents: int | None) -> str:
     return f"The panel says {postings.unschedule(posting, by=user, via='admin').state} now."
 
 
-def _change(move: Move) -> Callable[[Posting, Any], str]:
-    def run(posting: Posting, user: Any) -> str:
+def _change(move: Move) -> Callable[[Posting, Any, int | None], str]:
+    def run(posting: Posting, user: Any, cents: int | None) -> str:
         return f"The panel says {postings.change(posting, move, by=user, via='admin').state} now."
 
     return run
 
 
-def _approve(posting: Posting, user: Any) -> str:
-    return f"{reconciliation.approve_finished(posting, by=user, via='admin')} submissions approved."
+def _approve(posting: Posting, user: Any, cents: int | None) -> str:
+    return f"{reconciliation.approve_finished(posting, cents=cents, by=user, via='admin')} submissions approved."
 
 
-def _ask_back(posting: Posting, user: Any) -> str:
+def _ask_back(posting: Posting, user: Any, cents: int | None) -> str:
     return f"{reconciliation.ask_back(posting, by=user, via='admin')} people asked to return."
 
 
-def _pay(posting: Posting, user: Any) -> str:
-    people = sum(batch.payments.count() for batch in money.pay_owed(posting, by=user, via="admin"))
+def _pay(posting: Posting, user: Any, cents: int | None) -> str:
+    people = sum(batch.payments.count() for batch in money.pay_owed(posting, cents=cents, by=user, via="admin"))
     return f"{people} bonuses paid."
 
 
@@ -152,7 +152,7 @@ ACTIONS = (
         "approve",
         lambda _posting, found: bool(found.to(Action.APPROVE)),
         _approve,
-        costs=lambda posting, found: posting.reward * len(found.to(Action.APPROVE)),
+        costs=lambda posting, found: reconciliation.cost_of_approving(found),
     ),
     PostingAction(
         "ask-back",
@@ -260,7 +260,7 @@ class PostingAdmin(DraftingPages):
         if request.method == "POST":
             error = "" if cents is None else sum_error(request, cents, posting.currency)
             if not error:
-                return self._act(request, posting, action.label, lambda: action.run(posting, request.user))
+                return self._act(request, posting, action.label, lambda: action.run(posting, request.user, cents))
         return self._page(
             request,
             "action.html",

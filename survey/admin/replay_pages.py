@@ -34,7 +34,8 @@ Status = SubmissionStatus
 
 @dataclass(frozen=True)
 class PersonAction:
-    """Something that can be done about one person at the panel. `needs` is the panel's own ability."""
+    """Something that can be done about one person at the panel. `needs` is the panel's own ability. `run` gets the sum
+    that was typed, if it costs money."""
 
     name: str
     label: str
@@ -42,27 +43,27 @@ class PersonAction:
     right: Right
     needs: str
     is_offered: Callable[[Participation], bool]
-    run: Callable[[Submission, HttpRequest], str]
+    run: Callable[[Submission, HttpRequest, int | None], str]
     costs: Callable[[Participation], int] | None = None
     says_why: bool = False
 
 
-def _approve(row: Submission, request: HttpRequest) -> str:
-    done = reconciliation.approve_finished(row.posting, only=row, by=request.user, via="admin")
+def _approve(row: Submission, request: HttpRequest, cents: int | None) -> str:
+    done = reconciliation.approve_finished(row.posting, only=row, cents=cents, by=request.user, via="admin")
     return "The submission is approved." if done else "Nothing was done: it does not wait for approval any more."
 
 
-def _pay(row: Submission, request: HttpRequest) -> str:
-    batches = money.pay_owed(row.posting, only=row, by=request.user, via="admin")
+def _pay(row: Submission, request: HttpRequest, cents: int | None) -> str:
+    batches = money.pay_owed(row.posting, only=row, cents=cents, by=request.user, via="admin")
     return "What was owed is paid." if batches else "Nothing was done: nothing is owed any more."
 
 
-def _ask_back(row: Submission, request: HttpRequest) -> str:
+def _ask_back(row: Submission, request: HttpRequest, cents: int | None) -> str:
     done = reconciliation.ask_back(row.posting, only=row, by=request.user, via="admin")
     return "The person is asked to return the submission." if done else "Nothing was done: they were asked before."
 
 
-def _reject(row: Submission, request: HttpRequest) -> str:
+def _reject(row: Submission, request: HttpRequest, cents: int | None) -> str:
     category, message = (request.POST.get(name, "").replace("\x00", "") for name in ("category", "message"))
     reconciliation.reject(row, category=category, message=message, by=request.user, via="admin")
     return "The submission is rejected."
@@ -161,7 +162,7 @@ class ReplayPages(FlaggedSittings):
                 error = "It cannot be done now: the panel says something else than before."
             if not error:
                 try:
-                    messages.success(request, action.run(row, request))
+                    messages.success(request, action.run(row, request, cents))
                     snapshots.forget(sitting.stage.study)
                     return HttpResponseRedirect(reverse("admin:survey_sitting_replay", args=[pk]))
                 except HunchError as exc:

@@ -1,10 +1,11 @@
 """What a body may be: JSON with few levels, and names that an error can quote. Imports only rest_framework."""
 
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import JSONParser
+from rest_framework.parsers import JSONParser, get_encoding
 
 DEEPEST = 8  # No documented body has more than three levels.
 
@@ -16,13 +17,31 @@ class PlainJSONParser(JSONParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         try:
-            body = super().parse(stream, media_type, parser_context)
+            text = stream.read().decode(get_encoding(parser_context or {}))
+            body = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_said_once)
         except RecursionError:
             raise _too_deep() from None
-        except ParseError:
+        except ValueError:
             raise ParseError("The body is not JSON in UTF-8, or a number in it is too large.") from None
         _refuse_odd(body, DEEPEST)
         return body
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)  # NaN and Infinity are no JSON.
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """
+    Raises:
+        ParseError: an object gives one name two different values: nobody can say which of them was meant.
+    """
+    body: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in body and body[name] != value:
+            raise ParseError("A name stands twice in the body, with different values.")
+        body[name] = value
+    return body
 
 
 def _refuse_odd(value: Any, levels: int) -> None:

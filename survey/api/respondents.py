@@ -110,6 +110,7 @@ class StudyInfo(RespondentView):
                 "contact": config.texts.contact,
                 "panel": study.config.panel.kind,
                 "parameters": [*panel.parameter_names(study.config).values(), *panel.proof_names(study.config)],
+                "token": panel.token_name(study.config),
                 "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
                 "open": not refusal,
                 "refusal": refusal,
@@ -306,12 +307,22 @@ def _person(request: Request, study: Study, given: Mapping[str, Any]) -> Visitor
         return Visitor(PanelIds(panel.name, given["person"]))
     arrived = entry.arrive(
         study,
-        {**given, **given.get("parameters", {})},
+        _as_an_address(given),
         host=request.get_host(),
         address=client_address(request),
         simulated=_is_simulated(request),
     )
     return arrived or entry.person_at_the_door(study)
+
+
+def _as_an_address(given: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The values of each parameter. An id may stand in the body itself and among `parameters`."""
+    sent: dict[str, list[str]] = {}
+    for part in (given, given.get("parameters", {})):
+        for name, value in part.items():
+            if isinstance(value, str):
+                sent.setdefault(name, []).append(value)
+    return sent
 
 
 def _nested(body: Any) -> list[str]:

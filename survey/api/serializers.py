@@ -100,6 +100,11 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
     parameters = serializers.ListField(
         child=serializers.CharField(), help_text="Names of the parameters in an entry address."
     )
+    token = serializers.CharField(
+        allow_blank=True,
+        help_text="The name of one more parameter in an entry address, with which the panel proves that it made the "
+        "address. It is a key of its own beside `parameters` where a sitting begins. Empty if the study asks for none.",
+    )
     consent = ConsentTextSerializer()
     open = serializers.BooleanField(help_text="Whether somebody new can begin now.")
     refusal = serializers.CharField(allow_blank=True, help_text="Why not: closed or full.")

@@ -630,6 +630,11 @@ class Panel:
         """The names of further parameters, with which a signed entry address proves that the panel made it."""
         return ()
 
+    def token_name(self, config: "StudyConfig") -> str:
+        """The name of a further parameter that the panel itself puts into each address, and by which the address proves
+        that the panel made it: a key of its own in the API. Empty if the study asks for none."""
+        return ""
+
     def missing_setting(self, config: "StudyConfig") -> str:
         """Which setting is missing without which nobody can enter, and what it is for; empty if none is."""
         return ""
@@ -647,6 +652,35 @@ class Panel:
     def shortest_maximum(self, minutes: int) -> int:
         """The least `maximum_minutes` that the panel takes for so many expected minutes; 0 if it takes any."""
         return 0
+
+    def said_once(self, config: "StudyConfig", query: Mapping[str, str | Sequence[str]]) -> Mapping[str, str]:
+        """The parameters of an address, each with its value. Of any other name the last value counts, as in a form.
+
+        Args:
+            query: the value of each parameter, or its values in their order.
+
+        Raises:
+            EntryRefused: it names two different persons, studies or submissions, or two proofs: nobody can say which of
+                them was meant, and the wrong one would take part, or be paid.
+        """
+        all_values = {name: (some,) if isinstance(some, str) else some for name, some in query.items()}
+        values = {name: some[-1] for name, some in all_values.items() if some}
+        own = (*self.parameter_names(config).values(), *self.proof_names(config), self.token_name(config))
+        for name in own:
+            different = {value.strip() for value in all_values.get(name, ())} - {""}
+            if len(different) > 1:
+                raise EntryRefused(
+                    _(
+                        "The link is not right: it names two different values of %(name)s. "
+                        "Please start again from the page on which you found this study."
+                    )
+                    % {"name": name},
+                    code="bad_panel_ids",
+                    status=400,
+                )
+            if different:
+                (values[name],) = different
+        return values
 
     def recognise(self, study: "Study", query: Mapping[str, str]) -> PanelIds | None:
         """Who the person is, read from the address; None if it has none of the panel's parameters. Writes nothing.

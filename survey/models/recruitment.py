@@ -116,7 +116,12 @@ class Posting(models.Model):
     @property
     def cost(self) -> int:
         """In cents, with the panel's fee and VAT, without bonuses."""
-        return self.people_cost + self.fees.on(self.people_cost) + self.fixed_fee
+        return self.cost_with(self.fees)
+
+    def cost_with(self, fees: FeeRates, *, more: int = 0) -> int:
+        """The same with these fees, and with so many places more."""
+        people = self.people_cost + self.reward * more
+        return people + fees.on(people) + fees.fixed
 
 
 class PostingPart(models.Model):

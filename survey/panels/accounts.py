@@ -140,7 +140,7 @@ def read(posting: Posting, client: PanelClient) -> None:
     if not facts.get("fees"):  # Perhaps the highest ones stand there, since it could not be asked before.
         _ask(facts, client, "fees", lambda: {"fees": _take_fees(posting, client)})
     if state_of(posting) == PostingState.DRAFT:
-        _ask(facts, client, "wallet", lambda: {"balance": client.wallet().available})
+        _ask(facts, client, "wallet", lambda: _balance(posting, client))
         _ask(facts, client, "pay_advice", lambda: _pay_advice(posting, client))
         _ask(facts, client, "recruitment_hours", lambda: {"hours": client.recruitment_hours(posting.external_id)})
     else:
@@ -149,6 +149,11 @@ def read(posting: Posting, client: PanelClient) -> None:
         facts["at"] = timezone.now().isoformat()
         Posting.objects.filter(pk=posting.pk).update(panel_facts=facts)
         posting.panel_facts = facts
+
+
+def _balance(posting: Posting, client: PanelClient) -> dict[str, Any]:
+    wallet = client.wallet()
+    return {"balance": wallet.available if wallet.currency in ("", posting.currency) else None}
 
 
 def _pay_advice(posting: Posting, client: PanelClient) -> dict[str, Any]:

@@ -84,6 +84,35 @@ def refuse_over_cap(study: Study, extra: int) -> None:
         )
 
 
+def refuse_other_currency(study: Study, said: str, currency: str = "") -> None:
+    """
+    Args:
+        said: the currency that the panel names; empty where it names none.
+        currency: the posting's; empty for the study's.
+
+    Raises:
+        StateRefused: they are not the same, so that each sum would be another one than was agreed to.
+    """
+    ours = currency or study.config.panel.currency
+    if said and said != ours:
+        raise StateRefused(
+            f"panel.currency: {study.slug} counts in {ours}, and the panel in {said}: write {said} and its sums into "
+            "the study file, or use an account in the study's currency; nothing was done"
+        )
+
+
+def refuse_another_sum(now: int, agreed: int | None, currency: str) -> None:
+    """
+    Raises:
+        StateRefused: it does not cost what somebody agreed to.
+    """
+    if agreed is not None and now != agreed:
+        raise StateRefused(
+            f"it costs {now / 100:.2f} {currency} now, and {agreed / 100:.2f} {currency} was agreed to: look at it "
+            "again, and type the new sum; nothing was done"
+        )
+
+
 def locked_study(study: Study) -> Study:
     """The study's row, locked: two processes that spend at once must see each other's spending."""
     return Study.objects.select_for_update(no_key=True).get(pk=study.pk)
@@ -114,7 +143,7 @@ def owed(posting: Posting) -> list[Owed]:
         if is_complete and status == SubmissionStatus.TIMED_OUT:
             found.append(Owed(row, Kind.LATE, posting.reward))
         pay = promised(posting.study, sitting)
-        if sitting.state == Sitting.State.TURNED_AWAY and status.ended_unpaid and pay.turned_away:
+        if sitting.state == Sitting.State.TURNED_AWAY and status.ended_unpaid and turned_away_pay(sitting, pay):
             found.append(Owed(row, Kind.TURNED_AWAY, pay.turned_away))
         if is_complete and (status.is_paid or status == SubmissionStatus.TIMED_OUT):
             cents = points.get(sitting.pk, Decimal(0)) * pay.point
@@ -134,6 +163,20 @@ class Promised:
     screened_out: int = 0  # From a list: a panel with an API pays them by itself.
 
 
+CAME_BEFORE = "came_before"  # Among the flags of a visit.
+
+
+def is_another_visit(sitting: Sitting) -> bool:
+    """Whether its person found no place here in an earlier visit, and none in this one either. They may try as often as
+    they like, and at some panels by ids that they make up: they are paid for the first visit."""
+    is_turned_away = sitting.state == Sitting.State.TURNED_AWAY and sitting.wave == 1
+    return is_turned_away and sitting.respondent.came_before_id is not None
+
+
+def turned_away_pay(sitting: Sitting, pay: Promised) -> int:
+    return 0 if is_another_visit(sitting) else pay.turned_away
+
+
 def promised(study: Study, sitting: Sitting) -> Promised:
     """What the person can earn: the higher of what two study files say, the sitting's first and the one in force."""
     files = [found.panel for found in (study.as_of(sitting.study_sha256), study.config)]
@@ -148,7 +191,9 @@ def promised(study: Study, sitting: Sitting) -> Promised:
 def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitting]:
     """By respondent: their sitting of the posting's wave."""
     respondents = [row.respondent_id for row in rows if row.respondent_id is not None]
-    found = Sitting.objects.filter(respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents)
+    found = Sitting.objects.filter(
+        respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents
+    ).select_related("respondent")
     return {sitting.respondent_id: sitting for sitting in found}
 
 
@@ -166,6 +211,7 @@ def pay_owed(
     posting: Posting,
     *,
     only: Submission | None = None,
+    cents: int | None = None,
     client: PanelClient | None = None,
     by: Any = None,
     via: str = "command",
@@ -174,16 +220,21 @@ def pay_owed(
 
     Args:
         only: what is owed to nobody but this one.
+        cents: what somebody agreed to pay in all; None: anything under the cap.
 
     Raises:
-        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown.
+        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown; the panel counts in another
+            currency; or another sum is owed by now.
         PanelError: the last batch's state says how far it got; the batches before it are paid.
     """
     paid = []
     with client_of(posting.panel, client) as asked:
         if not asked.can("pay_bonuses"):
             raise PanelCannot(f"{posting.panel} cannot pay bonuses by its API: pay them on the panel's own pages")
-        while batch := _prepare(posting, only, at_once=asked.bonuses_at_once, by=by, via=via):
+        if asked.can("posting"):
+            refuse_other_currency(posting.study, asked.posting(posting.external_id).currency, posting.currency)
+        while batch := _prepare(posting, only, cents, at_once=asked.bonuses_at_once, by=by, via=via):
+            cents = None if cents is None else cents - sum(one.amount for one in batch.payments.all())
             _send(batch, asked)
             record("pay_bonuses", batch, by=by, via=via, state=batch.state)
             paid.append(batch)
@@ -191,7 +242,9 @@ def pay_owed(
 
 
 @transaction.atomic
-def _prepare(posting: Posting, only: Submission | None, *, at_once: int, by: Any, via: str) -> PaymentBatch | None:
+def _prepare(
+    posting: Posting, only: Submission | None, agreed: int | None, *, at_once: int, by: Any, via: str
+) -> PaymentBatch | None:
     posting = locked_posting(posting)
     # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
     unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
@@ -203,9 +256,11 @@ def _prepare(posting: Posting, only: Submission | None, *, at_once: int, by: Any
             )
         # It was stored and never sent: the process that stored it ended before sending.
         _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
-    due = [one for one in owed(posting) if only is None or one.submission.pk == only.pk][:at_once]
+    everything = [one for one in owed(posting) if only is None or one.submission.pk == only.pk]
+    due = everything[:at_once]
     if not due:
         return None
+    refuse_another_sum(sum(one.amount for one in everything), agreed, posting.currency)
     cents = sum(one.amount for one in due)
     fees = posting.fees.on(cents)
     refuse_over_cap(posting.study, cents + fees)
@@ -354,7 +409,7 @@ def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "c
     batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
     if not batch.needs_a_person:
         raise StateRefused(f"payment {batch.pk} is {batch.get_state_display()}: there is nothing to say about it")
-    if batch.state == State.SENT and batch.sent_at is not None:
+    if batch.sent_at is not None:
         over = batch.sent_at + longest_call(batch.posting.panel)
         if timezone.now() < over:
             raise StateRefused(

@@ -20,7 +20,7 @@ from survey.services.base.auditing import record
 from survey.services.sittings.endings import outcome_of
 from survey.services.sittings.identities import identity_of, unseal
 
-from .money import points_of, promised
+from .money import CAME_BEFORE, is_another_visit, points_of, promised, turned_away_pay
 
 FILE = "owed.csv"
 LISTED = "see_panel_identities"  # In the audit.
@@ -32,7 +32,12 @@ COLUMNS = (
     Column("code", "text", "The completion code that the person was shown; empty while there is none."),
     Column("owed", "number", "In whole cents or pence of the study's currency: reward and bonus together."),
     Column("currency", "text", "The study's currency."),
-    Column("flags", "text", "The sitting's flags, for you to look at: nobody is paid less for one."),
+    Column(
+        "flags",
+        "text",
+        "The sitting's flags, for you to look at: nobody is paid less for one. `came_before`: the person found no "
+        "place in an earlier visit, which is paid, and none in this one.",
+    ),
 )
 PANEL_COLUMNS = (
     Column("person", "text", "What the panel calls the person."),
@@ -73,9 +78,8 @@ def owed_list(study: Study) -> list[OwedLine]:
     lines = []
     for sitting in sittings:
         amount = owed_for(study, sitting, points.get(sitting.pk, Decimal(0)))
-        lines.append(
-            OwedLine(sitting, codes[outcome_of(sitting)] if sitting.is_over else "", amount, flags.get(sitting.pk, ()))
-        )
+        marks = (*flags.get(sitting.pk, ()), *([CAME_BEFORE] if is_another_visit(sitting) else []))
+        lines.append(OwedLine(sitting, codes[outcome_of(sitting)] if sitting.is_over else "", amount, marks))
     return lines
 
 
@@ -84,7 +88,7 @@ def owed_for(study: Study, sitting: Sitting, points: Decimal) -> int:
     pay = promised(study, sitting)
     if sitting.state == Sitting.State.COMPLETE:
         return pay.reward + max(0, int((points * pay.point).quantize(Decimal(1), rounding=ROUND_HALF_UP)))
-    by_state = {Sitting.State.TURNED_AWAY: pay.turned_away, Sitting.State.SCREENED_OUT: pay.screened_out}
+    by_state = {Sitting.State.TURNED_AWAY: turned_away_pay(sitting, pay), Sitting.State.SCREENED_OUT: pay.screened_out}
     return by_state.get(Sitting.State(sitting.state), 0)
 
 
@@ -92,7 +96,7 @@ def waiting_for_list(study: Study) -> set[int]:
     """The respondents, by key, who are owed money and of whom no list with the panel's ids was made since their sitting
     ended. Hunch does not record what is paid from a list. Without the ids nobody could be paid any more."""
     people = Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)
-    ended = list(people.filter(ended_at__isnull=False).order_by("pk"))
+    ended = list(people.filter(ended_at__isnull=False).select_related("respondent").order_by("pk"))
     points = points_of(ended) if any(promised(study, one).point for one in ended) else {}
     lists = AuditEntry.objects.filter(action=LISTED, subject=str(study))
     newest = lists.aggregate(newest=Max("at"))["newest"]

@@ -32,7 +32,7 @@ from survey.services.sittings.hourly_pay import refuse_low_pay
 
 from .addresses import address_for_panel, public_root
 from .asking import at_time, client_of, longest_call, state_meant, state_of
-from .money import locked_posting, locked_study, refuse_over_cap
+from .money import locked_posting, locked_study, refuse_another_sum, refuse_other_currency, refuse_over_cap
 
 Pending = Posting.Pending
 # What calls and readings of the panel change.
@@ -81,7 +81,8 @@ def draft(
         reward: in cents, if people take longer than expected and the study file's reward is too low.
 
     Raises:
-        StateRefused: the study has no panel that can be asked, or no reward, or the stage has no place.
+        StateRefused: the study has no panel that can be asked, or no reward, or the stage has no place, or the panel
+            counts in another currency.
         PayTooLow: an hour would be paid less than the panel's minimum.
         PanelError: the panel did not take it, or cannot be reached.
     """
@@ -99,10 +100,12 @@ def draft(
                 f"{panel.kind} cannot draft a posting: make it on the panel's own pages, then take it up with "
                 f"posting {study.slug} adopt"
             )
+        refuse_other_currency(study, _currency_of_wallet(asked))
         posting = _claimed_row(stage, places=places, reward=reward, at=timezone.now(), by=by)
         try:
             _join_group(posting, asked)
             found = _draft_at_panel(posting, asked, root=root)
+            _refuse_draft_in_other_currency(posting, found)
             facts = asked.facts(posting.draft) if posting.draft else found.facts
             return _take_up(posting, found, facts, fees_at(posting, asked, found.external_id), by=by, via=via)
         except Exception:
@@ -153,7 +156,7 @@ def _claimed_row(stage: Stage, *, places: int | None, reward: int | None, at: da
                     f"{name}: {row} may be at the panel already with {getattr(row, name)}, since the answer to an "
                     f"earlier draft got lost: draft it again without --{name} to find it there"
                 )
-        made = {}
+        made = {"currency": panel.currency}
     unchanged = Posting.objects.filter(pk=row.pk, external_id="", pending=row.pending, pending_at=row.pending_at)
     if not unchanged.update(pending=Pending.DRAFT, pending_at=at, **made):
         raise StateRefused(f"{row} was taken up by somebody else: look at it again")
@@ -209,11 +212,7 @@ def refuse_over_wallet(posting: Posting, cents: int, client: PanelClient) -> Non
         wallet = client.wallet()
     except PanelError:
         return
-    if wallet.currency and wallet.currency != posting.currency:
-        raise StateRefused(
-            f"panel.currency: {posting.study.slug} counts in {posting.currency}, and the account at the panel in "
-            f"{wallet.currency}: change the study file; nothing was done"
-        )
+    refuse_other_currency(posting.study, wallet.currency, posting.currency)
     if wallet.available < cents:
         raise StateRefused(
             f"the account at the panel has {wallet.available / 100:.2f} {posting.currency}, and {cents / 100:.2f} are "
@@ -221,11 +220,28 @@ def refuse_over_wallet(posting: Posting, cents: int, client: PanelClient) -> Non
         )
 
 
+def _currency_of_wallet(client: PanelClient) -> str:
+    """In which the account counts; empty where it does not say."""
+    try:
+        return client.wallet().currency if client.can("wallet") else ""
+    except PanelError:
+        return ""
+
+
+def _refuse_draft_in_other_currency(posting: Posting, found: PostingAtPanel) -> None:
+    """Nobody sees the draft, and it costs nothing: it stays at the panel until somebody deletes it there."""
+    try:
+        refuse_other_currency(posting.study, found.currency, posting.currency)
+    except StateRefused:
+        _mine(posting, Pending.DRAFT).update(draft={})  # Once the file is changed, another one is made by it.
+        raise
+
+
 def _draft_at_panel(posting: Posting, client: PanelClient, *, root: str | None) -> PostingAtPanel:
     # If the panel's answer got lost, the draft is there already, under its internal name.
     taken = set(Posting.objects.filter(panel=posting.panel).values_list("external_id", flat=True))
     for found in client.drafts(posting.internal_name):
-        if found.external_id not in taken and _is_our_own(found, posting):
+        if found.external_id not in taken and _is_our_own(found, posting) and _is_as_asked(found, posting):
             return found
     posting.draft = client.compose(posting, address=address_for_panel(posting.study, root or public_root()))
     if not _mine(posting, Pending.DRAFT).update(draft=posting.draft):
@@ -245,6 +261,11 @@ def _is_our_own(found: PostingAtPanel, posting: Posting) -> bool:
     if found.mark:
         return found.mark == panels.get(posting.panel).mark(posting)
     return not found.codes or bool(found.codes & set(posting.study.codes.values_list("code", flat=True)))
+
+
+def _is_as_asked(found: PostingAtPanel, posting: Posting) -> bool:
+    """Whether it has the posting's pay and places. One that was refused for its currency may have others."""
+    return found.reward in (None, posting.reward) and found.places in (None, posting.places)
 
 
 @transaction.atomic
@@ -309,11 +330,7 @@ def adopt(
     with client_of(panel.kind, client) as asked:
         found = asked.posting(external_id)
         fees = fees_at(Posting(study=study, panel=panel.kind), asked, external_id)
-    if found.currency and found.currency != panel.currency:
-        raise StateRefused(
-            f"panel.currency: {study.slug} counts in {panel.currency}, and the panel's study in {found.currency}: "
-            "change the study file"
-        )
+    refuse_other_currency(study, found.currency)
     with transaction.atomic():
         _locked_for_real_people(study)
         if Posting.objects.filter(panel=panel.kind, external_id=external_id).exists():
@@ -341,18 +358,28 @@ def adopt(
     return posting
 
 
-def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = None, via: str = "command") -> Posting:
+def publish(
+    posting: Posting,
+    *,
+    cents: int | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
+) -> Posting:
     """Show it to people. Its stage is open, its pay is enough, and its places fit under the study's cap.
 
+    Args:
+        cents: what somebody agreed that it may cost; None: anything under the cap.
+
     Raises:
-        StateRefused, PayTooLow: one of these does not hold.
+        StateRefused, PayTooLow: one of these does not hold; or it costs another sum by now.
         PanelError: if the outcome is unknown, the money counts as committed until the panel is read again.
     """
     _refuse_without_draft(posting)
     with client_of(posting.panel, client) as asked:
-        fees = fees_at(posting, asked)
-        _refuse_dear(posting, fees, asked)
-        row = _intend_to_publish(posting, fees, by=by, via=via)
+        ask_price(posting, client=asked)
+        _refuse_dear(posting, asked)
+        row = _intend_to_publish(posting, cents, by=by, via=via)
         try:
             state = asked.publish(row.external_id)
         except PanelError as exc:
@@ -365,10 +392,42 @@ def publish(posting: Posting, *, client: PanelClient | None = None, by: Any = No
     return posting
 
 
-def _refuse_dear(posting: Posting, fees: FeeRates, client: PanelClient) -> None:
+def ask_price(posting: Posting, *, client: PanelClient | None = None) -> None:
+    """Ask the panel what the posting costs now, and store it: its fees, and the pay and places that somebody raised on
+    its own pages. So a page names the sum that is committed next.
+
+    Raises:
+        StateRefused: the panel counts in another currency.
+        PanelError: it could not be asked.
+    """
+    with client_of(posting.panel, client) as asked:
+        posting.refresh_from_db(fields=CHANGING)
+        found = asked.posting(posting.external_id)
+        refuse_other_currency(posting.study, found.currency, posting.currency)
+        facts = posting.panel_facts
+        try:
+            fees = asked.fees(posting.external_id)
+        except PanelError:
+            fees, facts = (
+                panels.find(posting.panel).highest_fees,
+                {**facts, "fees": False},
+            )  # A later reading asks again.
+    changes: dict[str, Any] = {
+        name: Greatest(F(name), value)
+        for name, value in (("reward", found.reward), ("places", found.places), ("screen_outs", found.screen_outs))
+        if value is not None and value > getattr(posting, name)
+    }
+    if fees != posting.fees and (posting.published_at is None or posting.cost_with(fees) > posting.cost):
+        # Of places that were offered before, the dearer fees count: nobody here knows by which they are charged.
+        changes |= {"panel_facts": facts, **_columns(fees)}
+    if changes:
+        Posting.objects.filter(pk=posting.pk).update(**changes)
+        posting.refresh_from_db(fields=CHANGING)
+
+
+def _refuse_dear(posting: Posting, client: PanelClient) -> None:
     """Ask for the balance only where nothing of our own speaks against publishing."""
     row = Posting.objects.select_related("stage", "study").get(pk=posting.pk)
-    row.fee_rate, row.vat_rate, row.fixed_fee = fees.fee, fees.vat, fees.fixed
     _refuse_to_publish(row)
     refuse_over_wallet(row, row.cost, client)
 
@@ -385,12 +444,14 @@ def _was_not_done(error: PanelError, posting: Posting, client: PanelClient) -> b
 
 
 @transaction.atomic
-def _intend_to_publish(posting: Posting, fees: FeeRates, *, by: Any, via: str, at: datetime | None = None) -> Posting:
+def _intend_to_publish(
+    posting: Posting, cents: int | None, *, by: Any, via: str, at: datetime | None = None
+) -> Posting:
     row = locked_posting(posting)
-    row.fee_rate, row.vat_rate, row.fixed_fee = fees.fee, fees.vat, fees.fixed
     _refuse_to_publish(row)
+    refuse_another_sum(row.cost, cents, row.currency)
     now = timezone.now()
-    _claim(row, Pending.PUBLISH, now, published_at=now, publish_at=at, **_columns(fees))
+    _claim(row, Pending.PUBLISH, now, published_at=now, publish_at=at)
     when = {"at": at.isoformat()} if at else {}
     record("publish_posting", row, by=by, via=via, places=row.places, cents=row.cost, **when)
     return row
@@ -408,9 +469,18 @@ def _refuse_to_publish(row: Posting) -> None:
 
 
 def schedule(
-    posting: Posting, at: datetime, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting,
+    at: datetime,
+    *,
+    cents: int | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
 ) -> Posting:
     """Have the panel show it to people from then on. Its money counts as spent from now on, as where it is published.
+
+    Args:
+        cents: as `publish`.
 
     Raises:
         StateRefused, PayTooLow: as `publish`; or the time is past.
@@ -422,9 +492,9 @@ def schedule(
     with client_of(posting.panel, client) as asked:
         if not asked.can("schedule"):
             raise PanelCannot(f"{posting.panel} cannot schedule a posting: publish it when the time has come")
-        fees = fees_at(posting, asked)
-        _refuse_dear(posting, fees, asked)
-        row = _intend_to_publish(posting, fees, by=by, via=via, at=at)
+        ask_price(posting, client=asked)
+        _refuse_dear(posting, asked)
+        row = _intend_to_publish(posting, cents, by=by, via=via, at=at)
         try:
             state = asked.schedule(row.external_id, at)
         except PanelError as exc:
@@ -494,20 +564,30 @@ def postings_in(state: PostingState) -> QuerySet[Posting]:
 
 
 def add_places(
-    posting: Posting, more: int, *, client: PanelClient | None = None, by: Any = None, via: str = "command"
+    posting: Posting,
+    more: int,
+    *,
+    cents: int | None = None,
+    client: PanelClient | None = None,
+    by: Any = None,
+    via: str = "command",
 ) -> Posting:
     """Offer this many places more; places can only be added.
 
+    Args:
+        cents: what somebody agreed that they may cost; None: anything under the cap.
+
     Raises:
-        StateRefused: not a positive number, or over the cap.
+        StateRefused: not a positive number, or over the cap; or they cost another sum by now.
         PanelError: the panel did not do it. If the outcome is unknown, they count until the panel is read again.
     """
     _refuse_without_draft(posting)
     if more < 1:
         raise StateRefused("places: give a positive number: a panel only ever adds places")
     with client_of(posting.panel, client) as asked:
+        ask_price(posting, client=asked)
         refuse_over_wallet(posting, cost_of_more(posting, more), asked)
-        row = _intend_to_add(posting, more, by=by, via=via)
+        row = _intend_to_add(posting, more, cents, by=by, via=via)
         try:
             state = asked.set_places(row.external_id, row.places)
         except PanelError as exc:
@@ -523,17 +603,17 @@ def add_places(
 
 def cost_of_more(posting: Posting, more: int) -> int:
     """What so many places more would cost, in cents, with fee and VAT."""
-    people = posting.people_cost + posting.reward * more
-    return people + posting.fees.on(people) + posting.fixed_fee - posting.cost
+    return posting.cost_with(posting.fees, more=more) - posting.cost
 
 
 @transaction.atomic
-def _intend_to_add(posting: Posting, more: int, *, by: Any, via: str) -> Posting:
+def _intend_to_add(posting: Posting, more: int, cents: int | None, *, by: Any, via: str) -> Posting:
     """The posting with as many places as it is to have."""
     row = locked_posting(posting)
     _refuse_while_pending(row)
     if row.published_at is not None:
         refuse_over_cap(row.study, cost_of_more(row, more))
+    refuse_another_sum(cost_of_more(row, more), cents, row.currency)
     row.places += more
     _claim(row, Pending.PLACES, timezone.now(), places=row.places)
     record("add_places", row, by=by, via=via, more=more, places=row.places)

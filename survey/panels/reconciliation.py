@@ -35,7 +35,7 @@ from survey.services.base.auditing import record
 from survey.services.sittings.attention import FAILED_TO_REJECT, failed_checks
 
 from .asking import at_time, client_of, status_of
-from .money import Owed, ids_of, owed, sittings_of
+from .money import CAME_BEFORE, Owed, ids_of, is_another_visit, owed, refuse_another_sum, sittings_of
 from .submissions import read_posting, was_rejected
 
 State = Sitting.State
@@ -254,7 +254,10 @@ def reconcile(posting: Posting) -> Reconciliation:
         if found.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
             found = replace(found, judgement=Judgement(Action.SAY, sentence))
-        findings.append(replace(found, flags=flags.get(sitting.pk, ())) if sitting is not None else found)
+        if sitting is not None:
+            again = (CAME_BEFORE,) if is_another_visit(sitting) else ()
+            found = replace(found, flags=(*flags.get(sitting.pk, ()), *again))
+        findings.append(found)
     return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
 
 
@@ -353,10 +356,17 @@ def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
     return found
 
 
+def cost_of_approving(found: Reconciliation, only: Submission | None = None) -> int:
+    """In cents, without the panel's fees: the rewards of everybody who is to be approved, or of nobody but one."""
+    rows = [one.submission for one in found.to(Action.APPROVE) if one.submission is not None]
+    return found.posting.reward * sum(only is None or row.pk == only.pk for row in rows)
+
+
 def approve_finished(
     posting: Posting,
     *,
     only: Submission | None = None,
+    cents: int | None = None,
     client: PanelClient | None = None,
     by: Any = None,
     via: str = "command",
@@ -365,13 +375,16 @@ def approve_finished(
 
     Args:
         only: nobody but this one.
+        cents: what somebody agreed that it costs; None: whatever it does.
 
     Raises:
-        StateRefused: the study names no spending cap.
+        StateRefused: the study names no spending cap, or it costs another sum by now.
         PanelError: the first failure, raised after all were tried.
     """
     if posting.study.config.panel.spending_cap is None:
         raise StateRefused(f"panel.spending_cap: {posting.study.slug} names none, and without one nothing is spent")
+    if cost := cost_of_approving(reconcile(posting), only):
+        refuse_another_sum(cost, cents, posting.currency)
 
     def approve(client: PanelClient, row: Submission) -> bool:
         ids, now = ids_of(row), timezone.now()

@@ -12,10 +12,10 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelRefused, PanelUnreachable, PreparedBonuses
+from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingCost, PreparedBonuses
 from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
-from survey.models import AuditEntry, PaymentBatch, Posting, Response, Score, Sitting, Study
+from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
 from survey.panels import demographics, inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
@@ -31,11 +31,12 @@ from survey.services.sittings.expiry import expire_sittings
 from survey.services.sittings.hourly_pay import hourly_pay
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
+from survey.services.studies import amending
 from tests import cast
 
 from .test_contract_with_prolific import SCREENER
 from .test_entry import HOST, given
-from .world import PAY, arrives, begins, ids_of, posted
+from .world import PAY, arrives, begins, ids_of, posted, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 PEOPLE = 30
@@ -381,7 +382,7 @@ def test_nothing_is_published_that_the_account_cannot_pay(dear: FakeProlific) ->
 def test_an_account_in_another_currency_is_refused(dear: FakeProlific) -> None:
     posting = posted(publish=False)
     dear.currency = "GBP"
-    with pytest.raises(StateRefused, match=r"panel\.currency: cast counts in USD, and the account at the panel in GBP"):
+    with pytest.raises(StateRefused, match=r"panel\.currency: cast counts in USD, and the panel in GBP"):
         postings.publish(posting)
 
 
@@ -389,8 +390,178 @@ def test_a_study_in_another_currency_is_not_taken_up(dear: FakeProlific) -> None
     posting = posted(publish=False)
     made = {**dear.studies[posting.external_id], "id": "5f00000000000000000000aa", "currency_code": "GBP"}
     dear.studies[made["id"]] = made
-    with pytest.raises(StateRefused, match=r"counts in USD, and the panel's study in GBP"):
+    with pytest.raises(StateRefused, match=r"counts in USD, and the panel in GBP"):
         postings.adopt(posting.stage, made["id"])
+
+
+@pytest.fixture
+def in_pounds(fake: FakeProlific) -> FakeProlific:
+    """An account that counts in pounds and, without a workspace, cannot be asked for its balance."""
+    fake.currency = "GBP"
+    return fake
+
+
+OTHER_CURRENCY = r"panel\.currency: cast counts in USD, and the panel in GBP"
+
+
+def test_a_draft_in_another_currency_is_refused_until_the_file_says_it(in_pounds: FakeProlific) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
+    for _time in range(2):
+        with pytest.raises(StateRefused, match=OTHER_CURRENCY):
+            postings.draft(study.stages.get(index=1), root="http://testserver")
+        assert len(in_pounds.studies) == 1, "it is found again and refused again"
+    row = Posting.objects.get()
+    assert (row.external_id, row.pending) == ("", "")
+    text = cast.study_text(
+        panel={**cast.PROLIFIC, **PAY, "reward": 79, "currency": "GBP"}, sitting={"items": 1}, stages=[{"sittings": 6}]
+    )
+    amending.amend(study, text=text, source_name="new.toml", reason="the account counts in pounds")
+    stage = Study.objects.get().stages.get(index=1)
+    made = postings.publish(postings.draft(stage, root="http://testserver"))
+    assert (made.pk, made.currency, made.reward, made.committed) == (row.pk, "GBP", 79, 6 * 79)
+    assert in_pounds.studies[made.external_id]["reward"] == 79, "not the draft that was made for other sums"
+
+
+def test_an_account_that_can_be_asked_refuses_another_currency_before_anything_is_drafted(dear: FakeProlific) -> None:
+    dear.currency = "GBP"
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
+    with pytest.raises(StateRefused, match=OTHER_CURRENCY):
+        postings.draft(study.stages.get(index=1), root="http://testserver")
+    assert not dear.studies and not Posting.objects.exists()
+
+
+def test_a_lost_draft_that_counts_in_another_currency_follows_the_file(fake: FakeProlific) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
+    fake.currency = "GBP"
+    fake.break_next("/studies/", Breakage.ANSWER_LOST, method="POST")
+    with pytest.raises(PanelUnreachable):
+        postings.draft(study.stages.get(index=1), root="http://testserver")
+    changed = {
+        "panel": {**cast.PROLIFIC, **PAY, "currency": "GBP"},
+        "sitting": {"items": 1},
+        "stages": [{"sittings": 6}],
+    }
+    amending.amend(study, text=cast.study_text(**changed), source_name="new.toml", reason="pounds")
+    made = postings.draft(Study.objects.get().stages.get(index=1), root="http://testserver")
+    assert (made.currency, len(fake.studies)) == ("GBP", 1)
+
+
+def test_nothing_is_published_scheduled_enlarged_or_paid_in_another_currency(fake: FakeProlific) -> None:
+    """Without a workspace nobody can ask for the balance: the study at the panel says its currency."""
+    waiting = posted(publish=False)
+    fake.studies[waiting.external_id]["currency_code"] = "GBP"
+    with pytest.raises(StateRefused, match=OTHER_CURRENCY):
+        postings.publish(waiting)
+    with pytest.raises(StateRefused, match=OTHER_CURRENCY):
+        postings.schedule(waiting, timezone.now() + timedelta(days=1))
+    assert fake.studies[waiting.external_id]["status"] == "UNPUBLISHED" and Posting.objects.get().committed == 0
+    fake.studies[waiting.external_id]["currency_code"] = "USD"
+    running = postings.publish(waiting)
+    place = arrives(fake, running)
+    begins(running.study, place)
+    fake.time_out(place["id"])
+    read_posting(running)
+    fake.studies[running.external_id]["currency_code"] = "GBP"
+    with pytest.raises(StateRefused, match=OTHER_CURRENCY):
+        postings.add_places(running, 1)
+    with pytest.raises(StateRefused, match=OTHER_CURRENCY):
+        money.pay_owed(running)
+    assert not fake.paid and not PaymentBatch.objects.exists() and Posting.objects.get().places == 6
+
+
+def test_the_balance_in_another_currency_is_not_shown_as_ours(dear: FakeProlific) -> None:
+    posting = posted(publish=False)
+    dear.currency = "GBP"
+    read_posting(posting)
+    assert advice_of(posting).balance is None
+
+
+# The sum that was agreed to
+
+
+def test_a_fee_that_changed_since_is_asked_again(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    agreed = posting.cost
+    fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
+    for act in (
+        lambda: postings.publish(posting, cents=agreed),
+        lambda: postings.schedule(posting, timezone.now() + timedelta(days=1), cents=agreed),
+    ):
+        with pytest.raises(StateRefused, match=r"it costs 8\.40 USD now, and 6\.00 USD was agreed to"):
+            act()
+    row = Posting.objects.get()
+    assert (row.committed, row.cost, fake.studies[row.external_id]["status"]) == (0, 840, "UNPUBLISHED")
+    assert postings.publish(posting, cents=840).committed == 840
+
+
+def test_what_was_raised_at_the_panel_since_is_asked_again(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    at_panel = fake.studies[posting.external_id]
+    at_panel["reward"], at_panel["total_available_places"] = 150, 8
+    with pytest.raises(StateRefused, match=r"it costs 12\.00 USD now, and 6\.00 USD was agreed to"):
+        postings.publish(posting, cents=600)
+    assert Posting.objects.get().committed == 0
+    assert postings.publish(posting, cents=1200).committed == 1200
+
+
+def test_more_places_cost_what_the_panel_says_now(fake: FakeProlific) -> None:
+    posting = posted(spending_cap=990)
+    fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
+    with pytest.raises(StateRefused, match=r"it costs 1\.40 USD now, and 1\.00 USD was agreed to"):
+        postings.add_places(posting, 1, cents=100)
+    assert fake.studies[posting.external_id]["total_available_places"] == 6
+    assert Posting.objects.get().committed == 840, "of the places offered before, the dearer fees count"
+    with pytest.raises(StateRefused, match=r"279 more would make 1119 of 990"):
+        postings.add_places(posting, 2)
+    assert postings.add_places(posting, 1, cents=140).committed == 980
+
+
+def test_cheaper_fees_do_not_make_places_cheaper_that_were_offered_before(fake: FakeProlific) -> None:
+    fake.fee = Decimal("0.5")
+    posting = posted()
+    fake.fee = Decimal("0.1")
+    assert posting.committed == 900
+    assert postings.add_places(posting, 1, cents=150).committed == 1050
+
+
+def test_places_added_meanwhile_are_asked_again(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    postings.add_places(Posting.objects.select_related("study", "stage").get(), 1)
+    with pytest.raises(StateRefused, match=r"it costs 7\.00 USD now"):
+        postings.publish(posting, cents=600)
+    postings.publish(posting, cents=700)
+    with pytest.raises(StateRefused, match=r"it costs 2\.00 USD now, and 1\.00 USD was agreed"):
+        postings.add_places(posting, 2, cents=100)
+
+
+def test_fees_that_the_panel_could_not_say_are_asked_again_later(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    read_posting(posting)
+    fake.break_next("calculator", Breakage.FAILS, times=4)
+    postings.publish(posting)
+    assert Posting.objects.get().fees == Prolific.highest_fees
+    read_posting(posting)
+    assert (Posting.objects.get().fees, posting.committed) == (FeeRates(), 600)
+
+
+def test_who_finished_or_is_owed_since_is_asked_again(fake: FakeProlific) -> None:
+    posting = posted()
+
+    def finishes(*, late: bool) -> None:
+        place = arrives(fake, posting)
+        begins(posting.study, place)
+        fake.time_out(place["id"]) if late else fake.submit(place["id"], posting.study.completion_code("completed"))
+        read_posting(posting)
+
+    for late in (False, True) * 2:
+        finishes(late=late)
+    with pytest.raises(StateRefused, match=r"it costs 2\.00 USD now, and 1\.00 USD was agreed"):
+        reconciliation.approve_finished(posting, cents=100)
+    with pytest.raises(StateRefused, match=r"it costs 2\.00 USD now, and 1\.00 USD was agreed"):
+        money.pay_owed(posting, cents=100)
+    assert not fake.paid and not posting.submissions.filter(status="APPROVED").exists()
+    assert reconciliation.approve_finished(posting, cents=200) == 2
+    assert sum(batch.payments.count() for batch in money.pay_owed(posting, cents=200)) == 2
 
 
 def test_a_balance_that_cannot_be_read_stops_nothing(dear: FakeProlific, settings: Any) -> None:
@@ -782,3 +953,83 @@ def test_who_was_rejected_is_not_invited_until_that_is_taken_back(dear: FakeProl
     inviting.invite(study, 2)
     assert rejected["participant_id"] in people and back["participant_id"] not in people
     assert begin_sitting(study=study, ids=again).wave == 2
+
+
+def test_the_fixed_fee_is_spent_once_somebody_is_paid(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "screen_out_pay": 20, "screen_out_places": 5})
+    posting = stored_posting(study, fee_rate=3330, vat_rate=2000, fixed_fee=3000)
+    for status in ("RETURNED", "AWAITING REVIEW", "REJECTED", "TIMED-OUT", "odd"):
+        stored_submission(posting, None, status)
+    assert account_of(posting).here == PostingCost(0, 0, 0, "USD")
+    for status in ("APPROVED", "PARTIALLY APPROVED", "SCREENED OUT"):
+        stored_submission(posting, None, status)
+    assert account_of(posting).here == PostingCost(220, 0, 73 + 15 + 3000, "USD")
+    assert account_of(posting).in_part == 1
+    row = posting.submissions.first()
+    for number, state in enumerate(("paid", "refused", "unknown", "prepared", "paid")):
+        batch = PaymentBatch.objects.create(posting=posting, state=state, sent_at=timezone.now(), fees=10 + number)
+        Payment.objects.create(batch=batch, submission=row, kind="late", amount=1 + number, is_void=True)
+    assert account_of(posting).here == PostingCost(220, 1 + 5, 73 + 15 + 3000 + 10 + 14, "USD")
+
+
+def test_who_is_screened_out_costs_what_was_declared_to_the_panel(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "screen_out_pay": 20, "screen_out_places": 5})
+    action = {"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 35, "slots": 5}
+    posting = stored_posting(study, draft={"completion_codes": [{"actions": [{"action": "x"}, action]}]})
+    stored_submission(posting, None, "SCREENED OUT")
+    assert account_of(posting).here.rewards == 35
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_an_account_is_behind_once_something_was_paid_after_the_reading(db: None, earlier: bool) -> None:
+    now = timezone.now()
+    at = now - timedelta(minutes=1) if earlier else now + timedelta(minutes=1)
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}), read_at=now)
+    row = stored_submission(posting, None, "APPROVED", approved_at=at)
+    assert account_of(posting).is_behind is not earlier
+    row.approved_at = None
+    row.save()
+    assert not account_of(posting).is_behind
+    batch = PaymentBatch.objects.create(posting=posting, state="refused", sent_at=now, settled_at=at)
+    assert not account_of(posting).is_behind, "nothing was paid by it"
+    PaymentBatch.objects.filter(pk=batch.pk).update(state="paid")
+    assert account_of(posting).is_behind is not earlier
+    Posting.objects.filter(pk=posting.pk).update(read_at=None)
+    assert account_of(Posting.objects.get()).is_behind
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ({"rewards": 210, "fees": 5}, "the panel counts 0.15 more"),
+        ({"rewards": 90}, "the panel counts 1.10 less"),
+        ({"rewards": 200}, "the same here and at the panel, to the cent"),
+        ({"rewards": 200, "currency": "GBP"}, "the panel counts in GBP, and here in USD: not compared"),
+    ],
+)
+def test_a_difference_is_said_with_its_sign(db: None, there: dict[str, Any], words: str) -> None:
+    said = {"rewards": 0, "bonuses": 0, "fees": 0, "currency": "USD", **there}
+    posting = stored_posting(
+        cast.open_study(panel={**cast.PROLIFIC, **PAY}), read_at=timezone.now(), panel_facts={"spent": said}
+    )
+    for _person in range(2):
+        stored_submission(posting, None, "APPROVED")
+    assert account_of(posting).sentence == words
+
+
+def test_who_withdrew_before_the_items_is_and_stays_in_the_group(dear: FakeProlific) -> None:
+    """The door knows them, and lets nobody in again who took their answers back."""
+    study, posting = stages_of(dear, participant_group="took part")
+    places = [arrives(dear, posting) for _ in range(2)]
+    sittings = [begins(study, place, until="checks") for place in places]
+    read_posting(posting)
+    (group,) = dear.groups.values()
+    assert group["people"] == set()
+    withdraw(respondent=sittings[0].respondent, now=timezone.now())
+    Sitting.objects.filter(pk=sittings[1].pk).update(state="turned_away", ended_at=timezone.now())
+    read_posting(posting)
+    assert group["people"] == {places[0]["participant_id"]}
+    Sitting.objects.filter(pk=sittings[1].pk).update(state="failed_checks")
+    read_posting(posting)
+    read_posting(posting)
+    assert group["people"] == {place["participant_id"] for place in places}

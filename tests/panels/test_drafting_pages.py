@@ -140,6 +140,14 @@ def test_each_step_asks_for_its_own_right(study: Any) -> None:
     assert draft(client, study).status_code == 200  # An editor's or owner's right: it costs nothing.
     for page_of in ("places", "do/publish"):
         assert client.get(f"/admin/survey/posting/{posting.pk}/{page_of}/").status_code == 403
+    # It may be anybody's study of the account, running and paid by others.
+    here = f"/admin/survey/posting/adopt/{study.pk}/"
+    assert client.get(here).status_code == 403
+    assert client.post(here, {"stage": "1", "external_id": "x"}).status_code == 403
+    assert here not in draft(client, study, "check").content.decode()
+    StudyMembership.objects.update(may_spend=True)
+    assert here in draft(client, study, "check").content.decode()
+    StudyMembership.objects.update(may_spend=False)
     StudyMembership.objects.update(role="analyst")
     for what in ("draft", "adopt"):
         assert client.get(f"/admin/survey/posting/{what}/{study.pk}/").status_code == 403
@@ -168,6 +176,22 @@ def as_owner(django_user_model: Any) -> Client:
     client = Client()
     client.force_login(django_user_model.objects.create_superuser("super"))
     return client
+
+
+def test_a_fee_that_changed_is_asked_again_in_the_pages(study: Any, fake: FakeProlific) -> None:
+    client = somebody()
+    draft(client, study)
+    posting = Posting.objects.get()
+    fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
+    again = "Publish: it costs 5.60 USD now, and 4.00 USD was agreed to"
+    assert again in do(client, posting, "do/publish", sum="4.00")[1][0]
+    assert do(client, posting, "do/publish", sum="5.60")[1] == ["Published: the panel shows it to people now."]
+    fake.fee = Decimal("0.5")
+    asked = client.post(f"/admin/survey/posting/{posting.pk}/places/", {"more": "1", "check": "1"})
+    assert asked.context["cents"] == 160, "by what the panel says now"
+    fake.fee = Decimal("0.6")
+    said = do(client, posting, "places", more="1", add="1", sum="1.60")[1][0]
+    assert "it costs 1.72 USD now, and 1.60 USD was agreed to" in said and Posting.objects.get().places == 4
 
 
 def test_a_published_posting_shows_no_checks(fake: FakeProlific) -> None:

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import jwt
 import pytest
@@ -17,12 +18,14 @@ from django.test import Client
 
 from survey.contracts.panels import PanelError, PanelIds
 from survey.exceptions import EntryRefused
-from survey.models import Posting, Respondent, Study
+from survey.models import PanelIdentity, Posting, Respondent, Study
+from survey.panels.generic.signatures import signature_of
 from survey.panels.prolific import tokens
 from survey.panels.prolific.fake import FakeProlific, FakeServer
 from survey.services.sittings import entry
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
+from survey.services.sittings.links import make_links
 from tests import cast
 
 from .test_prolific import STUDY
@@ -76,6 +79,84 @@ def test_a_person_whom_the_panel_sent_is_let_in(place: dict[str, Any]) -> None:
 )
 def test_ids_that_the_panel_did_not_give_together_are_refused(place: dict[str, Any], changes: dict[str, str]) -> None:
     assert refusal(the_study(), given(place, **changes)) == "not_sent_by_panel"
+
+
+@pytest.mark.parametrize("name", ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"])
+def test_an_address_with_two_values_of_one_id_is_refused(
+    client: Client, place: dict[str, Any], name: str, fake: FakeProlific
+) -> None:
+    """Whichever was taken, it could be the wrong person's."""
+    study, values = the_study(), given(place)
+    fake.calls.clear()
+    for pair in ([values[name], "other"], ["other", values[name]]):
+        page = client.get("/s/cast/", {**values, name: pair})
+        assert page.status_code == 400 and f"two different values of {name}" in page.content.decode()
+    assert not fake.calls and not PanelIdentity.objects.exists()
+    for same in ([values[name]] * 2, [values[name], ""], ["", f" {values[name]} "]):
+        assert arrive(study, {**values, name: same}, host=HOST) == arrive(study, values, host=HOST)
+
+
+def test_the_api_refuses_two_values_of_one_id_too(client: Client, place: dict[str, Any]) -> None:
+    the_study()
+    address, values = "/api/v1/studies/cast/sittings/", given(place)
+
+    def begun(body: str) -> Any:
+        return client.post(address, body, content_type="application/json")
+
+    both = begun(json.dumps({"consent": True, **values, "parameters": {"PROLIFIC_PID": "other"}}))
+    assert (both.status_code, both.json()["error"]["code"]) == (400, "bad_panel_ids")
+    twice = begun(json.dumps({"consent": True, **values})[:-1] + ', "PROLIFIC_PID": "other"}')
+    assert twice.status_code == 400 and "A name stands twice in the body" in twice.content.decode()
+    same = {"consent": True, **values, "parameters": {"PROLIFIC_PID": values["PROLIFIC_PID"]}}
+    assert begun(json.dumps(same)).status_code == 201
+
+
+@pytest.mark.parametrize("name", ["pid", "tic", "ts", "sig"])
+def test_a_signed_address_of_any_panel_names_one_value(client: Client, settings: Any, name: str) -> None:
+    settings.HUNCH_GENERIC_SECRET = "0123456789abcdef0123456789abcdef"
+    parameters = {"person": "pid", "submission": "tic"}
+    study = cast.open_study(panel={"kind": "generic", "signed_entry": True, "parameters": parameters})
+    ids, now = PanelIds("generic", "anna", "", "t1"), str(int(time.time()))
+    values = {"pid": "anna", "tic": "t1", "ts": now}
+    values["sig"] = signature_of(study.slug, ids, now, secret=settings.HUNCH_GENERIC_SECRET)
+    page = client.get("/s/cast/", {**values, name: ["other", values[name]]})
+    assert page.status_code == 400 and f"two different values of {name}" in page.content.decode()
+    assert client.get("/s/cast/", {**values, name: [values[name]] * 2}).status_code == 302
+
+
+def test_a_link_of_ones_own_names_one_value(client: Client) -> None:
+    study = cast.open_study(panel={"kind": "links"})
+    first, second = (urlsplit(one.address).query for one in make_links(study, count=2, root="http://testserver"))
+    assert client.get(f"/s/cast/?{first}&{second}").status_code == 400
+    assert client.get(f"/s/cast/?{first}&{first}").status_code == 302
+
+
+def test_two_tokens_are_refused(fake: FakeProlific, place: dict[str, Any]) -> None:
+    study, values = the_study(signed_entry=True), signed(fake, place)
+    again = signed(fake, place, exp=9_000_000_000)["prolific_token"]
+    assert refusal(study, {**values, "prolific_token": [values["prolific_token"], again]}) == "bad_panel_ids"
+
+
+def test_a_token_that_is_nested_too_deep_is_none(client: Client, fake: FakeProlific, place: dict[str, Any]) -> None:
+    the_study(signed_entry=True)
+    head = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":' + b"[" * 4000).decode().rstrip("=")
+    page = client.get("/s/cast/", {**given(place), "prolific_token": f"{head}.e30.AAAA"})
+    assert page.status_code == 403
+
+
+@pytest.mark.parametrize(("is_signed", "name"), [(True, "prolific_token"), (False, "")])
+def test_the_api_names_the_token_as_a_key_of_its_own(
+    client: Client, fake: FakeProlific, place: dict[str, Any], is_signed: bool, name: str
+) -> None:
+    the_study(signed_entry=is_signed)
+    document = client.get("/api/v1/studies/cast/").json()
+    assert (document["token"], document["parameters"]) == (name, ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"])
+    values = signed(fake, place)
+    body = {"consent": True, "parameters": {key: values[key] for key in document["parameters"]}}
+    if document["token"]:
+        body[document["token"]] = values["prolific_token"]
+    begun = client.post("/api/v1/studies/cast/sittings/", json.dumps(body), content_type="application/json")
+    assert begun.status_code == 201
 
 
 @pytest.mark.parametrize("leave", [FakeProlific.give_up, FakeProlific.time_out])

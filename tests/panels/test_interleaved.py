@@ -605,7 +605,7 @@ def test_a_payment_that_is_not_sent_yet_is_dropped_when_an_older_one_turns_out_t
     def a_long_time() -> None:
         panel.passes()
         settle_newest(was_paid=False)
-        prepared.append(money._prepare(fresh(), None, at_once=200, by=None, via="test"))
+        prepared.append(money._prepare(fresh(), None, None, at_once=200, by=None, via="test"))
 
     panel.meanwhile("pay_bonuses", a_long_time)
     with pytest.raises(StateRefused, match="counts as paid"):
@@ -661,6 +661,7 @@ def test_an_error_of_a_plug_in_while_paying_leaves_the_outcome_unknown(
         money.pay_owed(late)
     batch = PaymentBatch.objects.get()
     assert batch.state == State.UNKNOWN and "KeyError" in batch.error and "somebody" not in batch.error
+    panel.passes()
     settle_newest(was_paid=False)
     assert len(money.owed(late)) == 2
 

@@ -1,24 +1,29 @@
 """Bonuses: under a cap, written before they are sent, and never sent twice."""
 
+import uuid
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from survey.contracts.panels import PanelError, PanelRefused, PanelUnreachable
+from survey.contracts.panels import PanelError, PanelIds, PanelRefused, PanelUnreachable
 from survey.exceptions import StateRefused
-from survey.models import Payment, PaymentBatch, Posting, Response, Score, Sitting
+from survey.fees import FeeRates
+from survey.models import Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
 from survey.panels import money, reconciliation
+from survey.panels.owed_list import owed_list
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.client import ProlificClient
 from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.panel import Prolific
 from survey.panels.reconciliation import Action
 from survey.panels.submissions import read_posting
+from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.studies import amending
 from tests import cast
 
-from .world import PAY, arrives, begins, posted, row_of
+from .world import PAY, arrives, begins, ids_of, posted, row_of, sits, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 State = PaymentBatch.State
@@ -38,6 +43,10 @@ def scored(sitting: Sitting, *points: str) -> None:
     for response, value in zip(responses, points, strict=False):
         Score.objects.create(response=response, value=value, rule="r", version="1")
     assert Score.objects.filter(response__assignment__sitting=sitting).count() == len(points)
+
+
+def no_call_is_on_its_way() -> None:
+    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
 
 
 @pytest.fixture
@@ -83,6 +92,26 @@ def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: 
     fake.give_up(second["id"])
     row_of(posting, slow)
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
+
+
+def test_who_finds_no_place_again_is_paid_for_the_first_visit(fake: FakeProlific) -> None:
+    posting = posted(turned_away_pay=30)
+    place = arrives(fake, posting)
+    visits = [place, {**place, "id": "again"}, {**place, "id": "and-again"}]
+    for visit in visits:
+        fake.submissions[visit["id"]] = {**visit, "status": "RETURNED"}
+        sitting = begin_sitting(study=posting.study, ids=ids_of(visit))
+        Sitting.objects.filter(pk=sitting.pk).update(state="turned_away", ended_at=timezone.now())
+    read_posting(posting)
+    (one,) = money.owed(posting)
+    assert (one.kind, one.amount, money.ids_of(one.submission).submission) == (
+        Payment.Kind.TURNED_AWAY,
+        30,
+        place["id"],
+    )
+    by_id = {money.ids_of(row.submission).submission: row for row in reconciliation.reconcile(posting).findings}
+    assert [by_id[visit["id"]].flags for visit in visits] == [(), ("came_before",), ("came_before",)]
+    assert [by_id[visit["id"]].judgement.action for visit in visits] == [Action.PAY, Action.NOTHING, Action.NOTHING]
 
 
 # 2.5 points: half a cent is paid as a whole one, above an even number and above an odd one.
@@ -159,6 +188,7 @@ def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake
     with pytest.raises(StateRefused, match=f"--settle {batch.pk}"):
         money.pay_owed(late)
     assert paid(fake) == ["1.00"]
+    no_call_is_on_its_way()
     money.settle(batch, was_paid=True)
     assert [b.state for b in money.pay_owed(late)] == [State.PAID]
     assert paid(fake) == ["1.00", "1.00"], "the second person, once"
@@ -171,6 +201,7 @@ def test_what_a_person_says_was_not_paid_is_owed_again(late: Posting, fake: Fake
     fake.lose_next_answer("/pay/")
     with pytest.raises(PanelError):
         money.pay_owed(late)
+    no_call_is_on_its_way()
     money.settle(PaymentBatch.objects.get(), was_paid=False)
     assert len(money.owed(late)) == 1
 
@@ -270,6 +301,23 @@ def on_its_way(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("was_paid", [True, False])
+def test_a_payment_without_an_answer_waits_as_one_that_was_sent(
+    late: Posting, fake: FakeProlific, was_paid: bool
+) -> None:
+    """The client gives up after seconds, and the panel may still pay."""
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelUnreachable):
+        money.pay_owed(late)
+    batch = PaymentBatch.objects.get()
+    assert batch.state == State.UNKNOWN
+    with pytest.raises(StateRefused, match="may be on its way: wait for its answer"):
+        money.settle(batch, was_paid=was_paid)
+    assert PaymentBatch.objects.get().state == State.UNKNOWN and money.owed(late) == []
+    no_call_is_on_its_way()
+    assert money.settle(batch, was_paid=was_paid).state == (State.PAID if was_paid else State.REFUSED)
+
+
+@pytest.mark.parametrize("was_paid", [True, False])
 def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     on_its_way: PaymentBatch, late: Posting, was_paid: bool
 ) -> None:
@@ -278,8 +326,208 @@ def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     with pytest.raises(StateRefused, match="may be on its way"):
         money.settle(on_its_way, was_paid=was_paid)
     assert PaymentBatch.objects.get().state == State.SENT and money.owed(late) == []
-    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+    no_call_is_on_its_way()
     money.settle(on_its_way, was_paid=was_paid)
     assert PaymentBatch.objects.get().state == (State.PAID if was_paid else State.REFUSED)
     assert len(money.owed(late)) == (0 if was_paid else 1)
     assert money.committed(late.study) == (700 if was_paid else 600)
+
+
+# The second case
+
+
+WAVES: dict[str, Any] = {
+    "sitting": {"items": 1},
+    "stages": [{"sittings": 4}, {"sittings": 4, "wave": 2}],
+    "waves": [{"after_days": 1, "open_days": 7}],
+}
+
+
+def paid_study(**panel: Any) -> Study:
+    return cast.open_study(panel={**cast.PROLIFIC, **PAY, **panel}, sitting={"items": 1}, stages=[{"sittings": 6}])
+
+
+def in_wave_2(sitting: Sitting, **columns: Any) -> Sitting:
+    """The same person's sitting of the second wave."""
+    later = Sitting.objects.get(pk=sitting.pk)
+    later.pk, later.wave, later.booklet, later.public_id = None, 2, None, uuid.uuid4()
+    later._state.adding = True
+    later.stage = sitting.stage.study.stages.get(index=2)
+    for name, value in {"state": "live", "ended_at": None, **columns}.items():
+        setattr(later, name, value)
+    later.save()
+    return later
+
+
+def test_each_waves_posting_owes_by_that_waves_sitting() -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "bonus_per_point": 7}, **WAVES)
+    first, second = stored_posting(study), stored_posting(study, index=2, reward=130)
+    sitting = begins(study, {"participant_id": "p", "study_id": first.external_id, "id": "x"})
+    scored(sitting, "3")
+    in_wave_2(sitting)
+    stored_submission(first, sitting, "TIMED-OUT")
+    stored_submission(second, sitting, "TIMED-OUT")
+    assert [(one.kind, one.amount) for one in money.owed(first)] == [("late", 100), ("score", 21)]
+    assert [one.ours for one in reconciliation.reconcile(first).findings] == ["complete"]
+    assert money.owed(second) == [], "nobody has finished the second wave"
+    assert [one.ours for one in reconciliation.reconcile(second).findings] == ["live"]
+
+
+def test_the_late_of_the_second_wave_are_owed_its_own_reward_and_points() -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "bonus_per_point": 7}, **WAVES)
+    posting = stored_posting(study, index=2, reward=130)
+    sitting = begins(study, {"participant_id": "p", "study_id": "s", "id": "x"})
+    scored(sitting, "3")
+    in_wave_2(sitting, state="complete", ended_at=timezone.now())
+    stored_submission(posting, sitting, "TIMED-OUT")
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("late", 130)], "no points were made in it"
+
+
+def test_what_one_posting_owes_another_studys_does_not() -> None:
+    """The people, payments and batches of the other study are left out."""
+    one, other = paid_study(), cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
+    mine, theirs = stored_posting(one), stored_posting(other)
+    rows = [stored_submission(posting, sits(posting.study), "TIMED-OUT") for posting in (mine, theirs)]
+    batch = PaymentBatch.objects.create(posting=theirs, state=State.PAID, sent_at=timezone.now(), fees=33)
+    Payment.objects.create(batch=batch, submission=rows[1], kind="late", amount=100)
+    assert ([row.submission.pk for row in money.owed(mine)], money.owed(theirs)) == ([rows[0].pk], [])
+    assert (money.committed(one), money.committed(other)) == (600, 733)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_void", "cents"),
+    [
+        ("prepared", False, 125),
+        ("sent", False, 125),
+        ("unknown", False, 125),
+        ("paid", False, 125),
+        ("refused", True, 0),
+        ("paid", True, 125),  # Paid all the same, and a second time by another one.
+    ],
+)
+def test_what_was_or_may_have_been_paid_counts_with_its_fees(state: str, is_void: bool, cents: int) -> None:
+    posting = stored_posting(paid_study(), published_at=None)
+    row = stored_submission(posting, sits(posting.study), "TIMED-OUT")
+    batch = PaymentBatch.objects.create(posting=posting, state=state, sent_at=timezone.now(), fees=25)
+    Payment.objects.create(batch=batch, submission=row, kind="late", amount=100, is_void=is_void)
+    assert money.committed(posting.study) == cents
+
+
+def test_what_is_held_after_a_restore_counts_with_its_fees() -> None:
+    posting = stored_posting(paid_study(), fee_rate=2500)
+    for _person in range(4):
+        stored_submission(posting, sits(posting.study), "TIMED-OUT")
+    before, since = money.committed(posting.study), timezone.now()
+    prepared = PaymentBatch.objects.create(posting=posting)
+    batch = money.hold(posting, since=since, why="restored")
+    assert (batch.state, batch.fees, batch.sent_at, batch.error) == (State.UNKNOWN, 100, since, "restored")
+    assert sum(one.amount for one in batch.payments.all()) == 400
+    assert money.committed(posting.study) == before + 500 and money.owed(posting) == []
+    prepared.refresh_from_db()
+    assert (prepared.state, prepared.sent_at) == (State.UNKNOWN, since)
+
+
+def test_a_payment_says_when_it_was_settled(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **more: Any) -> None:
+        raise PanelRefused("no", answered=400)
+
+    with ProlificAccount.open() as client, monkeypatch.context() as refusing:
+        refusing.setattr(client, "pay_bonuses", refuse)
+        with pytest.raises(PanelRefused):
+            money.pay_owed(late, client=client)
+    refused = PaymentBatch.objects.get()
+    assert refused.sent_at is not None and refused.settled_at is not None and refused.settled_at >= refused.sent_at
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelUnreachable):
+        money.pay_owed(late)
+    no_call_is_on_its_way()
+    settled = money.settle(PaymentBatch.objects.latest("pk"), was_paid=False)
+    assert settled.settled_at is not None and settled.settled_at > refused.settled_at
+    (done,) = money.pay_owed(late)
+    assert done.settled_at is not None and done.settled_at > settled.settled_at
+
+
+@pytest.mark.parametrize(
+    ("name", "then", "now"), [("screen_out_pay", 40, 20), ("turned_away_pay", 40, 20), ("reward", 100, 90)]
+)
+def test_an_amendment_lowers_nothing_that_was_promised(name: str, then: int, now: int) -> None:
+    def panel(cents: int) -> dict[str, Any]:
+        places = {"screen_out_places": 3} if name == "screen_out_pay" else {}
+        return {"kind": "generic", "reward": 200, **places, name: cents}
+
+    study = cast.open_study(panel=panel(then), sitting={"items": 1}, stages=[{"sittings": 6}])
+    field = {"screen_out_pay": "screened_out", "turned_away_pay": "turned_away", "reward": "reward"}[name]
+    early = begin_sitting(study=study, ids=PanelIds("generic", "early"))
+    for cents, of_early, of_late in ((now, then, now), (then + 5, then + 5, then + 5)):
+        text = cast.study_text(panel=panel(cents), sitting={"items": 1}, stages=[{"sittings": 6}])
+        amending.amend(study, text=text, source_name="new.toml", reason="other pay")
+        study = Study.objects.get(pk=study.pk)
+        late = begin_sitting(study=study, ids=PanelIds("generic", f"late-{cents}"))
+        assert [getattr(money.promised(study, one), field) for one in (early, late)] == [of_early, of_late]
+
+
+def test_who_was_screened_out_is_owed_what_was_promised_then() -> None:
+    def text(cents: int) -> dict[str, Any]:
+        pays = {"reward": 100, "screen_out_pay": cents, "screen_out_places": 3}
+        return {"panel": {"kind": "generic", **pays}, "sitting": {"items": 1}, "stages": [{"sittings": 6}]}
+
+    study = cast.open_study(**text(40))
+    sitting = begin_sitting(study=study, ids=PanelIds("generic", "p"))
+    Sitting.objects.filter(pk=sitting.pk).update(state="screened_out", ended_at=timezone.now())
+    amending.amend(study, text=cast.study_text(**text(20)), source_name="new.toml", reason="less")
+    assert [line.amount for line in owed_list(Study.objects.get(pk=study.pk))] == [40]
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "kinds"),
+    [
+        ("complete", "TIMED-OUT", ["late", "score"]),
+        ("complete", "APPROVED", ["score"]),
+        ("complete", "PARTIALLY APPROVED", ["score"]),
+        ("complete", "SCREENED OUT", []),
+        ("complete", "odd", []),
+        ("turned_away", "RETURNED", ["turned_away"]),
+        ("turned_away", "TIMED-OUT", ["turned_away"]),
+        ("turned_away", "APPROVED", []),
+        ("turned_away", "REJECTED", []),
+        ("screened_out", "TIMED-OUT", []),
+        ("failed_checks", "TIMED-OUT", []),
+        ("expired", "TIMED-OUT", []),
+    ],
+)
+def test_what_is_owed_by_how_it_ended_here_and_there(state: str, status: str, kinds: list[str]) -> None:
+    posting = stored_posting(paid_study(bonus_per_point=7, turned_away_pay=30))
+    sitting = begins(posting.study, {"participant_id": "p", "study_id": "s", "id": "x"})
+    scored(sitting, "3")
+    Sitting.objects.filter(pk=sitting.pk).update(state=state)
+    stored_submission(posting, sitting, status)
+    assert [one.kind for one in money.owed(posting)] == kinds
+
+
+def test_a_bonus_that_was_paid_leaves_the_other_one_owed() -> None:
+    posting = stored_posting(paid_study(bonus_per_point=7))
+    sitting = begins(posting.study, {"participant_id": "p", "study_id": "s", "id": "x"})
+    scored(sitting, "3")
+    row = stored_submission(posting, sitting, "TIMED-OUT")
+    batch = PaymentBatch.objects.create(posting=posting, state=State.PAID, sent_at=timezone.now())
+    Payment.objects.create(batch=batch, submission=row, kind="late", amount=100)
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 21)]
+
+
+def test_points_below_nothing_take_nothing_away() -> None:
+    posting = stored_posting(paid_study(bonus_per_point=7))
+    sitting = begins(posting.study, {"participant_id": "p", "study_id": "s", "id": "x"})
+    scored(sitting, "-3")
+    stored_submission(posting, sitting, "APPROVED")
+    assert money.owed(posting) == []
+
+
+def test_fees_of_a_drafted_posting_are_expected_of_the_next_one_and_the_highest_where_none_is_known() -> None:
+    study = paid_study()
+    assert money.fees_expected(study) == Prolific.highest_fees
+    stored_posting(study, fee_rate=1000, vat_rate=500, fixed_fee=3000)
+    assert money.fees_expected(study) == FeeRates(1000, 500)
+    stored_posting(study, fee_rate=0)
+    assert money.fees_expected(study) == Prolific.highest_fees
+    stored_posting(study, fee_rate=2000, vat_rate=700)
+    assert money.fees_expected(study) == FeeRates(2000, 700), "of the newest"

@@ -87,6 +87,27 @@ def test_everybody_is_listed_with_what_they_are_owed_and_their_flags(study: Stud
     assert lines["complete"].flags == ("speeder",)
 
 
+def comes_again(study: Study, submission: str) -> Sitting:
+    """The same person with another submission, who finds the only place taken."""
+    sitting = begin_sitting(study=study, ids=PanelIds("generic", "PERSON", "s1", submission))
+    Sitting.objects.filter(pk=sitting.pk).update(state="turned_away", ended_at=timezone.now())
+    return sitting
+
+
+def test_who_finds_no_place_again_and_again_is_paid_once() -> None:
+    """At an unsigned panel anybody writes the submission into the address."""
+    study = study_at("generic", flags={"speeder": {}})
+    first, *later = [comes_again(study, f"tic-{number}") for number in range(4)]
+    lines = {line.sitting.pk: line for line in owed_list(study)}
+    assert [lines[one.pk].amount for one in (first, *later)] == [30, 0, 0, 0]
+    assert [lines[one.pk].flags for one in (first, *later)] == [(), *[("came_before",)] * 3]
+    assert waiting_for_list(study) == {first.respondent_id}
+    done = begin_sitting(study=study, ids=PanelIds("generic", "PERSON", "s1", "tic-done"))
+    cast.walk(done)
+    lines = {line.sitting.pk: line for line in owed_list(study)}
+    assert (lines[done.pk].amount, "came_before" in lines[done.pk].flags) == (250, False), "who finishes is paid"
+
+
 def test_simulated_people_are_owed_nothing_and_are_not_listed(study: Study) -> None:
     study.respondents.update(is_simulated=True)
     assert owed_list(study) == []
@@ -188,6 +209,15 @@ def test_who_withdrew_without_anything_to_be_paid_is_forgotten_at_once(study: St
     withdraw(respondent=inside.respondent, now=timezone.now())
     study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
     assert purging.purge_withdrawn() == 1
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(-1, False), (0, True), (1, True)])
+def test_who_ended_when_the_list_was_made_still_waits(study: Study, seconds: int, waits: bool) -> None:
+    at = AuditEntry.objects.create(at=timezone.now(), action="see_panel_identities", subject=str(study), detail={}).at
+    AuditEntry.objects.create(at=at + timedelta(hours=1), action="see_panel_identities", subject="other", detail={})
+    done = Sitting.objects.get(state="complete")
+    Sitting.objects.filter(pk=done.pk).update(ended_at=at + timedelta(seconds=seconds))
+    assert (done.respondent_id in waiting_for_list(study)) is waits
 
 
 def test_an_amendment_lowers_nobodys_pay(study: Study) -> None:

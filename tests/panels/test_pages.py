@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 
 from survey.contracts.panels import PanelError
 from survey.models import PaymentBatch, Posting, Sitting
 from survey.panels.money import pay_owed
+from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.base.groups import ensure_researchers_group
@@ -112,6 +114,9 @@ def test_an_unknown_payment_is_settled_by_who_may_pay(posting: Posting, fake: Fa
     client.force_login(User.objects.get())
     assert "It was paid" in page(client, posting)
     assert do(client, posting, f"payment/{batch.pk}", said="perhaps", sum="1.00")[0] == 404
+    _status, (said,) = do(client, posting, f"payment/{batch.pk}", said="paid", sum="1.00")
+    assert "may be on its way: wait for its answer" in said
+    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
     assert do(client, posting, f"payment/{batch.pk}", said="paid", sum="1.00") == (200, ["Written down."])
     batch.refresh_from_db()
     assert batch.state == PaymentBatch.State.PAID

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
@@ -9,19 +10,19 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelRefused, PanelUnreachable
+from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingAtPanel
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Sitting
-from survey.panels import postings
+from survey.panels import postings, submissions
 from survey.panels.postings import Move
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.results.export.proof_files import proof_files
-from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.sittings.hourly_pay import hourly_pay, refuse_low_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
-from .world import PAY, arrives, begins, posted
+from .world import PAY, arrives, begins, posted, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 
@@ -257,6 +258,122 @@ def test_a_study_made_on_the_panels_pages_is_taken_up(fake: FakeProlific) -> Non
     adopted = postings.adopt(stage, posting.external_id)
     assert (adopted.state, adopted.reward, adopted.places) == ("ACTIVE", 100, 6)
     assert read_posting(adopted) == 1 and adopted.submissions.count() == 1 and place
+
+
+# The second case
+
+
+def test_more_places_cost_their_rewards_and_fees_and_no_fixed_fee_again(fake: FakeProlific) -> None:
+    elsewhere = cast.open_study(slug="elsewhere", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
+    posting = stored_posting(elsewhere, reward=100, places=6, fee_rate=3330, vat_rate=2000, fixed_fee=3000)
+    assert posting.cost == 600 + 200 + 40 + 3000
+    assert postings.cost_of_more(posting, 1) == 980 - 840
+    # The study may spend exactly one place more.
+    posting = posted(spending_cap=3700, representative_sample="US_REP_SAMPLE")
+    assert (posting.fixed_fee, posting.committed) == (2500, 3100)
+    assert postings.cost_of_more(posting, 6) == 600
+    with pytest.raises(StateRefused, match=r"700 more would make 3800 of 3700"):
+        postings.add_places(posting, 7)
+    assert postings.add_places(posting, 6).committed == 3700
+
+
+def test_a_reading_that_says_less_frees_nothing(db: None) -> None:
+    posting = stored_posting(first_stage().study, screen_outs=300, reward=100, places=6)
+    said = PostingAtPanel(posting.external_id, "ACTIVE", places=2, reward=50, screen_outs=20)
+    postings.take_over(posting, said, read_at=timezone.now(), patience=timedelta(minutes=10))
+    assert (posting.places, posting.reward, posting.screen_outs, posting.committed) == (6, 100, 300, 900)
+    said = PostingAtPanel(posting.external_id, "ACTIVE", places=7, reward=110, screen_outs=330)
+    postings.take_over(posting, said, read_at=timezone.now(), patience=timedelta(minutes=10))
+    assert (posting.places, posting.reward, posting.screen_outs, posting.committed) == (7, 110, 330, 1100)
+
+
+def test_an_older_reading_changes_nothing(db: None) -> None:
+    now = timezone.now()
+    posting = stored_posting(first_stage().study, read_at=now)
+    older = PostingAtPanel(posting.external_id, "COMPLETED", places=9)
+    postings.take_over(posting, older, read_at=now - timedelta(seconds=1), patience=timedelta(minutes=10))
+    assert (posting.state, posting.places, posting.read_at) == ("ACTIVE", 6, now)
+
+
+def test_what_is_taken_up_costs_its_screen_outs_and_its_fees_too(fake: FakeProlific) -> None:
+    fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
+    posting = posted(publish=False, screen_out_pay=20, screen_out_places=10)
+    at_panel = fake.studies[posting.external_id]
+    pays = {"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 20, "slots": 10}
+    entry = {"code": "OUT", "code_type": "FIXED_SCREENOUT", "actor": "participant", "actions": [pays]}
+    made = {**at_panel, "id": "5f00000000000000000000bb", "completion_codes": [entry], "reward": 150}
+    fake.studies[made["id"]] = {**made, "total_available_places": 3, "estimated_completion_time": 7, "status": "ACTIVE"}
+    adopted = postings.adopt(posting.stage, made["id"])
+    assert (adopted.screen_outs, adopted.reward, adopted.places, adopted.expected_minutes) == (200, 150, 3, 7)
+    assert adopted.cost == adopted.committed == 650 + 216 + 43
+    assert (adopted.currency, adopted.wave, adopted.published_at is None) == ("USD", 1, False)
+
+
+def test_a_draft_of_the_panels_pages_commits_nothing_until_it_is_published(fake: FakeProlific) -> None:
+    posting = posted(publish=False)
+    fake.studies["5f00000000000000000000bb"] = {**fake.studies[posting.external_id], "id": "5f00000000000000000000bb"}
+    assert postings.adopt(posting.stage, "5f00000000000000000000bb").committed == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "state"), [(None, "PAUSED"), (timedelta(hours=-1), "PAUSED"), (timedelta(hours=1), "ACTIVE")]
+)
+def test_what_the_watch_paused_is_stored_unless_the_panel_answered_later(
+    db: None, changed: timedelta | None, state: str
+) -> None:
+    at = timezone.now()
+    posting = stored_posting(first_stage().study, changed_at=None if changed is None else at + changed)
+    postings.store_pause(posting.pk, "PAUSED", at=at, why="no database")
+    posting.refresh_from_db()
+    assert (posting.state, posting.paused_at == at) == (state, state == "PAUSED")
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "ago", "is_settled"),
+    [
+        ("COMPLETED", "APPROVED", timedelta(hours=1), True),
+        ("COMPLETED", "AWAITING REVIEW", timedelta(hours=1), False),
+        ("COMPLETED", "ACTIVE", timedelta(hours=1), False),
+        ("COMPLETED", "APPROVED", timedelta(hours=25), False),  # Once a day.
+        ("PAUSED", "APPROVED", timedelta(hours=1), False),
+        ("AWAITING REVIEW", "APPROVED", timedelta(hours=1), False),
+    ],
+)
+def test_a_posting_is_read_again_until_it_is_over_and_nobody_waits(
+    fake: FakeProlific,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    status: str,
+    ago: timedelta,
+    is_settled: bool,
+) -> None:
+    posting = stored_posting(first_stage().study, state=state, read_at=timezone.now() - ago)
+    stored_submission(posting, None, status)
+    assert submissions._is_settled(posting) is is_settled
+    monkeypatch.setattr(submissions, "read_posting", lambda posting: None)
+    assert submissions.read_all() == (0 if is_settled else 1)
+
+
+@pytest.mark.parametrize(("days", "is_settled"), [(29, False), (31, True)])
+def test_a_posting_that_is_over_is_read_once_a_day_for_a_month(db: None, days: int, is_settled: bool) -> None:
+    long_ago = timezone.now() - timedelta(days=days)
+    posting = stored_posting(first_stage().study, state="COMPLETED", read_at=timezone.now() - timedelta(days=2))
+    Posting.objects.filter(pk=posting.pk).update(created_at=long_ago, published_at=long_ago, changed_at=long_ago)
+    posting.refresh_from_db()
+    assert submissions._is_settled(posting) is is_settled
+
+
+@pytest.mark.parametrize(("minutes", "enough"), [(7, 94), (3, 40), (15, 200), (11, 147)])
+def test_the_reward_that_is_named_as_enough_is_enough_and_a_cent_less_is_not(
+    db: None, minutes: int, enough: int
+) -> None:
+    """8.00 USD an hour: 93.33, 40, 200 and 146.67 cents."""
+    study = cast.study(panel={**cast.PROLIFIC, "reward": 10, "expected_minutes": minutes})
+    with pytest.raises(PayTooLow, match=rf"make the reward {enough} or more"):
+        refuse_low_pay(study)
+    refuse_low_pay(study, reward=enough)
+    with pytest.raises(PayTooLow):
+        refuse_low_pay(study, reward=enough - 1)
 
 
 # Pay by the hour

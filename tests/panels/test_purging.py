@@ -34,7 +34,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.tasks import look_after_data
 from tests import cast
 
-from .world import arrives, begins, ids_of, posted
+from .world import PAY, arrives, begins, ids_of, posted, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 
@@ -290,3 +290,33 @@ def test_beat_says_whose_data_was_to_be_gone(caplog: pytest.LogCaptureFixture) -
         study.save(update_fields=["stored_config"])
         look_after_data()
     assert "cast: data may be kept until 2020-01-01" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("started", "completed", "is_purged"),
+    [(-2, 2, True), (2, None, False), (None, -2, True), (None, 2, False), (-2, None, True), (0, 1, False)],
+)
+def test_who_arrived_before_the_day_is_among_the_purged_whenever_they_finished(
+    db: None, started: int | None, completed: int | None, is_purged: bool
+) -> None:
+    day = timezone.now() + timedelta(days=30)
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    at = {"started_at": started, "completed_at": completed}
+    stored_submission(
+        posting, None, "APPROVED",
+        **{name: None if days is None else day + timedelta(days=days) for name, days in at.items()},
+    )  # fmt: skip
+    assert purging._submissions(posting.study, day).exists() is is_purged
+
+
+def test_hashes_are_needed_as_long_as_another_study_leaves_these_people_out_and_is_not_over(db: None) -> None:
+    study = cast.open_study(panel=cast.PROLIFIC)
+    frozen = {"state": "frozen", "plan_sha256": "p", "snapshot_sha256": "s"}
+    assert "stage 1 is open" in purging.hashes_needed(study)
+    study.stages.update(**frozen)
+    assert purging.hashes_needed(study) == ""
+    bystander = cast.study(slug="bystander", panel=cast.PROLIFIC)
+    other = cast.open_study(slug="other", panel={**cast.PROLIFIC, "exclude_people_of": ["cast"]})
+    assert "other leaves this study's people out" in purging.hashes_needed(study)
+    other.stages.update(**frozen)
+    assert purging.hashes_needed(study) == "" and bystander.stages.exists()

@@ -15,12 +15,14 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from toy_panel import server
 from toy_panel.panel import ToyPanel
 from toy_panel.server import ToyServer
 
 from survey import tasks
 from survey.contracts import panels
+from survey.contracts.panels import PanelClient
 from survey.exceptions import EntryRefused, FileErrors, HunchError
 from survey.models import PaymentBatch, Posting, Respondent, Sitting, Study, Submission, WebhookEvent
 from survey.panels import money, postings, purging, reconciliation, submissions
@@ -163,6 +165,9 @@ def test_a_payment_whose_answer_got_lost_is_not_made_again(toys: ToyServer) -> N
         command("pay_bonuses", "cast", "--pay")
     batch = PaymentBatch.objects.get()
     assert (batch.state, [cents for _ticket, cents in toys.paid]) == (PaymentBatch.State.UNKNOWN, [100])
+    with pytest.raises(SystemExit):
+        command("pay_bonuses", "cast", "--settle", str(batch.pk), "paid")  # It may be on its way.
+    PaymentBatch.objects.update(sent_at=timezone.now() - PanelClient.longest_call)
     command("pay_bonuses", "cast", "--settle", str(batch.pk), "paid")
     assert "nothing is owed" in command("pay_bonuses", "cast", "--pay")
     assert len(toys.paid) == 1

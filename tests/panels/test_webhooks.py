@@ -1,5 +1,8 @@
 """Events from the panel: accepted only with a signature, once, in any order; a lost one does no harm."""
 
+import base64
+import hashlib
+import hmac
 import json
 import random
 import time
@@ -11,7 +14,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from survey.contracts.panels import PanelRefused, PanelUnreachable
+from survey.contracts.panels import EventRefused, PanelRefused, PanelUnreachable
 from survey.exceptions import HunchError
 from survey.models import Posting, Sitting, Submission, WebhookEvent
 from survey.panels import postings, reconciliation, submissions, webhooks
@@ -77,6 +80,42 @@ def test_another_secret_is_no_secret(client: Client, fake: FakeProlific, setting
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b'"x"', b"null"])
 def test_what_is_signed_and_no_event_is_refused(client: Client, fake: FakeProlific, body: bytes) -> None:
     assert post(client, fake.sign_webhook(body, event_id="e1")) == 400
+
+
+DEEP = b"[" * 3000 + b"]" * 3000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP,
+        b'{"event_type": ' + DEEP + b"}",
+        BODY.replace(b'"abc"', DEEP),
+        BODY.replace(b"submission.status", b"a\\u0000b"),
+        BODY.replace(b"submission.status", b"a\\ud800b"),
+        BODY.replace(b"abc", b"\\u0000"),
+        BODY.replace(b"abc", b"\\udfff"),
+        BODY.replace(b"def", b"\\u0000"),
+        BODY.replace(b"def", b"\\ud800"),
+    ],
+)
+def test_signed_nonsense_is_refused(client: Client, fake: FakeProlific, body: bytes) -> None:
+    assert post(client, fake.sign_webhook(body, event_id="e1")) == 400
+    assert not WebhookEvent.objects.exists()
+
+
+@pytest.mark.parametrize("stamp", ["9" * 5000, "1" * 13, "\u0661\u0662", "-1", "1.5", "soon", ""])
+def test_a_signed_stamp_that_is_no_time_is_refused(
+    client: Client, settings: Any, fake: FakeProlific, stamp: str
+) -> None:
+    signature = hmac.new(fake.secret.encode(), stamp.encode() + BODY, hashlib.sha256).digest()
+    headers = {
+        "X-Prolific-Request-Timestamp": stamp,
+        "X-Prolific-Request-Signature": base64.b64encode(signature).decode(),
+    }
+    with pytest.raises(EventRefused) as refused:
+        webhooks.take("prolific", headers=headers, body=BODY)
+    assert refused.value.status == 400 and not WebhookEvent.objects.exists()
 
 
 def test_events_in_no_order_end_where_the_panel_stands(client: Client, fake: FakeProlific, posting: Posting) -> None:

@@ -381,7 +381,7 @@ def _read(response: httpx.Response, what: str, *, explain: bool, empty: bool) ->
             return {}
         try:
             body = response.json()
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise _unreadable(what) from exc
         if not isinstance(body, dict):
             raise _unreadable(what)
@@ -400,7 +400,7 @@ def _read_list(response: httpx.Response, what: str) -> list[dict[str, Any]]:
         _read(response, what, explain=True, empty=True)
     try:
         rows = response.json()
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise _unreadable(what) from exc
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise PanelUnreachable(f"Prolific: to {what}: the answer holds no list")
@@ -416,7 +416,7 @@ def _reason(response: httpx.Response, *, explain: bool) -> str:
     try:
         error = response.json()["error"]
         code, title, detail = error.get("error_code"), error.get("title"), error.get("detail")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return reason
     if code:
         reason += f" (error {code})"

@@ -13,19 +13,21 @@ from survey.contracts.panels import Event, EventRefused, EventSubject
 SIGNATURE = "X-Prolific-Request-Signature"
 STAMP = "X-Prolific-Request-Timestamp"
 EVENT_ID = "X-Event-ID"
+LONGEST_STAMP = 12  # digits
 WINDOW = 300  # seconds that a signed request is good for, before and after
 
 
 def read_event(*, headers: Mapping[str, str], body: bytes, now: float) -> Event:
     """
     Raises:
-        EventRefused: no secret is set, the signature does not fit these exact bytes, or it is too old.
+        EventRefused: no secret is set, the signature does not fit these exact bytes, or it is too old or no event.
     """
     _refuse_unsigned(headers, body, now)
     try:
         event = json.loads(body)
         kind = str(event["event_type"])[:80]
-    except (ValueError, KeyError, TypeError) as exc:
+        resource, person = (str(event.get(name) or "") for name in ("resource_id", "participant_id"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise EventRefused("The body is not an event.", code="bad_event", status=400) from exc
     # The header with the id is not signed. So the id counts only together with the body: nobody can use up the id of an
     # event that is still to come. Another delivery of the same event has the same id and body, and a stamp of its own.
@@ -33,8 +35,8 @@ def read_event(*, headers: Mapping[str, str], body: bytes, now: float) -> Event:
     return Event(
         event_id=hashlib.sha256(named + b"\0" + body).hexdigest(),
         kind=kind,
-        resource=str(event.get("resource_id") or ""),
-        person=str(event.get("participant_id") or ""),
+        resource=resource,
+        person=person,
         signed=hashlib.sha256(headers.get(STAMP, "").strip().encode() + b"\0" + body).hexdigest(),
     )
 
@@ -48,7 +50,9 @@ def _refuse_unsigned(headers: Mapping[str, str], body: bytes, now: float) -> Non
     if not hmac.compare_digest(right, headers.get(SIGNATURE, "").strip().encode()):
         raise EventRefused("The signature is not right.")
     # The stamp is part of what was signed, so it comes from the panel.
-    if not stamp.isdecimal() or abs(now - int(stamp)) > WINDOW:
+    if not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= LONGEST_STAMP):
+        raise EventRefused(f"{STAMP} is no time in seconds.", code="bad_event", status=400)
+    if abs(now - int(stamp)) > WINDOW:
         raise EventRefused("It is too old.")
 
 

@@ -77,6 +77,9 @@ class Prolific(Panel):
     def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
         return {"person": PERSON, "study": STUDY, "submission": SUBMISSION}
 
+    def token_name(self, config: StudyConfig) -> str:
+        return TOKEN if config.panel.signed_entry else ""
+
     def shortest_maximum(self, minutes: int) -> int:
         return math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
 

@@ -103,7 +103,7 @@ def check_token(token: str, *, expected: Mapping[str, str], submission: str, hos
             leeway=LEEWAY,
             options=OPTIONS,
         )
-    except jwt.PyJWTError as exc:
+    except (jwt.PyJWTError, RecursionError) as exc:  # Anybody can write a token whose JSON is nested too deep.
         raise BadToken("not signed by the panel, over, or about another submission") from exc
     audience = payload["aud"]
     addresses = audience if isinstance(audience, list) else [audience]

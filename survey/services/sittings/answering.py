@@ -32,6 +32,7 @@ from survey.models import (
 from survey.services.base.compiled import insert, insert_where, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
+from survey.services.base.storable import can_be_stored
 
 from . import comments, debriefing, practice, quotas
 from .attention import due_check
@@ -189,17 +190,11 @@ def _step_after(sitting: Sitting, shown: Step, following: Screen | None) -> Step
 
 
 def _refuse_unstorable(data: Mapping[str, Any]) -> None:
-    """PostgreSQL cannot store NUL, nor half a surrogate pair, which JSON can carry."""
-    errors = {}
-    for name, value in data.items():
-        try:
-            text = str(value)
-            text.encode()
-        except UnicodeEncodeError:
-            errors[str(name)] = [_("This text holds a character that cannot be stored. Please remove it.")]
-        else:
-            if "\x00" in text:
-                errors[str(name)] = [_("This text holds a character that cannot be stored. Please remove it.")]
+    errors = {
+        str(name): [_("This text holds a character that cannot be stored. Please remove it.")]
+        for name, value in data.items()
+        if not can_be_stored(str(value))
+    }
     if errors:
         raise FieldErrors(errors)
 

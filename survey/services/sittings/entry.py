@@ -1,7 +1,7 @@
 """Who arrives: a person that a panel sent, a person of an open study, or a simulated person."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from django.core import signing
@@ -48,7 +48,7 @@ def person_at_the_door(study: Study) -> Visitor:
 
 def arrive(
     study: Study,
-    given: Mapping[str, str],
+    sent: Mapping[str, str | Sequence[str]],
     *,
     host: str,
     address: str = "",
@@ -62,6 +62,7 @@ def arrive(
     the ids alone lead back, since people come back on other devices (see `give_back`).
 
     Args:
+        sent: the value of each parameter of the address, or its values in their order.
         host: our host as the browser named it; a signed link names it too.
         address: the network address that the request came from.
         known: what this browser holds of an earlier visit.
@@ -71,6 +72,7 @@ def arrive(
         EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
     """
     panel = panels.of_study(study)
+    given = panel.said_once(study.config, sent)
     came_as = panel.recognise(study, given)
     if came_as is None:
         return None

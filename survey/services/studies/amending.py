@@ -12,12 +12,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from survey.contracts import instruments
+from survey.contracts import instruments, panels
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import FileErrors, Problem, StateRefused
 from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
 from survey.services.answers import blinding
+from survey.services.base import rights
 from survey.services.base.auditing import record
+from survey.services.base.rights import Right
 from survey.services.base.seeds import derive
 
 from .creating import checked_study
@@ -37,6 +39,13 @@ FREE_OF_SITTING = (
 )
 # Keys of a quota that say nothing about who belongs in which cell.
 FREE_OF_QUOTAS = ("places", "share", "when_full", "otherwise")
+# Keys by which people get more money or less, more of them do, or nobody looks before they do: of [panel], and others
+# where people are paid. Panels bring options of their own, of which nothing is known here.
+MONEY = (
+    *("kind", "options", "currency", "reward", "places", "expected_minutes", "spending_cap", "turned_away_pay"),
+    *("bonus_per_point", "screen_out_pay", "screen_out_places", "project", "representative_sample", "signed_entry"),
+)
+PEOPLE = ("sittings", "begins_per_address")
 DRAWN = ("seed", "questions", "candidates", "roles")
 
 
@@ -82,6 +91,10 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     changes = list(_changes(before, new.stored_config))
     world = _World.of(study)
     refusals = {change.key: reason for change in changes if (reason := world.refuses(change))}
+    if by is not None and not rights.may(by, Right.SPEND, study.pk):
+        pays = any(not panels.of_study(one).is_open for one in (study, new))
+        needs = "it is about money: only a member who may spend changes it"
+        refusals |= {change.key: needs for change in changes if change.key not in refusals and costs(change, pays=pays)}
     if reason := world.refuses_new_consent(before, new.stored_config):
         refusals["blocks.1.version"] = reason
     return Proposal(study, new, changes, refusals)
@@ -182,6 +195,21 @@ def _replace(study: Study, new: Study) -> None:
     )
 
 
+def costs(change: Change, *, pays: bool) -> bool:
+    """Whether a change moves money: what people get, how many of them, and whether somebody looks before they do.
+
+    Args:
+        pays: whether the study's people are paid, before the change or after it.
+    """
+    top, path = change.path[0], change.path
+    if top == "panel":
+        return len(path) == 1 or path[1] in MONEY or path[1:] == ("codes", "completed")
+    if not pays:
+        return False
+    is_whole_stage = top == "stages" and len(path) <= 2  # A stage that is added, or taken out.
+    return is_whole_stage or top == "quotas" or (top in ("stages", "sitting") and path[-1] in PEOPLE)
+
+
 # What changed
 
 
@@ -225,6 +253,7 @@ class _World:
     learnt: int  # The last stage that trained something, or is about to; 0 for none.
     stages: int
     posted: frozenset[int]  # Those that were posted at a panel.
+    is_at_panel: bool  # A draft that the panel never took is not there.
 
     @classmethod
     def of(cls, study: Study) -> "_World":
@@ -245,6 +274,7 @@ class _World:
             learnt=max(ended, default=0),
             stages=len(stages),
             posted=frozenset(study.postings.values_list("stage__index", flat=True)),
+            is_at_panel=study.postings.exclude(external_id="").exists(),
         )
 
     @property
@@ -263,6 +293,8 @@ class _World:
             return "items were drawn from it: make a new study" if self.planned else ""
         if change.path[:2] == ("panel", "kind"):
             return "people have come from this panel: make a new study for another one" if self.has_people else ""
+        if change.path[:2] == ("panel", "currency"):
+            return "the study is at the panel, and its sums are in this currency" if self.is_at_panel else ""
         if change.path[:2] in (("texts", "language"), ("texts", "languages")):
             return "answers are stored in the words of the first language" if self.is_locked else ""
         if change.path[:2] == ("texts", "answerer"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import transaction
 
@@ -316,3 +317,100 @@ def test_the_command_shows_and_does_it(locked: Study, tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         call_command("amend_study", str(file), "--reason", "why not", stdout=out, stderr=err)
     assert "seed: stage 1 was drawn by it" in err.getvalue()
+
+
+# Money
+
+AT_PANEL = {"kind": "prolific", "reward": 100, "spending_cap": 10_000}
+AT_LIST = {"kind": "generic", "reward": 100}
+
+
+def changed_by(user: Any, study: Study, **overrides: Any) -> list[str]:
+    """The keys that the user may not change."""
+    text = cast.study_text(**overrides)
+    return sorted(amending.propose(study, text=text, source_name="new.toml", by=user).refusals)
+
+
+@pytest.fixture
+def editor(django_user_model: Any) -> Any:
+    user = django_user_model.objects.create_user("editor", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=["add_study", "amend_study", "recruit"]))
+    return user
+
+
+@pytest.mark.parametrize(
+    "panel",
+    [
+        {"spending_cap": 99_999_900},
+        {"spending_cap": None},
+        {"reward": 6000},
+        {"bonus_per_point": 500},
+        {"turned_away_pay": 50},
+        {"currency": "GBP"},
+        {"screen_out_pay": 20, "screen_out_places": 5},
+        {"places": 500},
+        {"expected_minutes": 2},
+        {"project": "another-wallet"},
+        {"representative_sample": "UK_REP_SAMPLE"},
+        {"signed_entry": True},
+        {"codes": {"completed": "automatically_approve"}},
+    ],
+)
+def test_keys_about_money_are_changed_by_who_may_spend(editor: Any, panel: dict[str, Any]) -> None:
+    study = cast.study(panel=AT_PANEL)
+    member = cast.join(editor, study, "editor", may_spend=False)
+    new = {name: value for name, value in {**AT_PANEL, **panel}.items() if value is not None}
+    keys = ["panel.codes.completed"] if "codes" in panel else [f"panel.{name}" for name in sorted(panel)]
+    assert changed_by(editor, study, panel=new) == keys
+    with pytest.raises(FileErrors, match="it is about money: only a member who may spend changes it"):
+        amending.amend(study, text=cast.study_text(panel=new), source_name="a.toml", reason="more", by=editor)
+    member.may_spend = True
+    member.save()
+    spender = type(editor).objects.get(pk=editor.pk)
+    assert changed_by(spender, study, panel=new) == []
+    amending.amend(study, text=cast.study_text(panel=new), source_name="a.toml", reason="more", by=spender)
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({"stages": [{"sittings": 200}]}, ["stages.1.sittings"]),
+        ({"stages": [{"sittings": 2}, {"sittings": 2}]}, ["stages.2"]),
+        ({"sitting": {"items": 1, "begins_per_address": 0}}, ["sitting.begins_per_address"]),
+    ],
+)
+def test_how_many_are_paid_is_about_money_too_and_where_nobody_is_paid_it_is_not(
+    editor: Any, changes: dict[str, Any], keys: list[str]
+) -> None:
+    now = {"stages": [{"sittings": 2}], "sitting": {"items": 1}}
+    listed = cast.study(panel=AT_LIST, **now)
+    free = cast.study(slug="free", **now)
+    for one in (listed, free):
+        cast.join(editor, one, "editor", may_spend=False)
+    assert changed_by(editor, listed, panel=AT_LIST, **{**now, **changes}) == keys
+    assert changed_by(editor, free, slug="free", **{**now, **changes}) == []
+
+
+def test_a_study_for_nobody_paid_becomes_no_paid_one_by_an_editor(editor: Any) -> None:
+    study = cast.study()
+    cast.join(editor, study, "editor", may_spend=False)
+    assert "panel.kind" in changed_by(editor, study, panel=AT_LIST)
+
+
+def test_what_moves_no_money_an_editor_changes(editor: Any) -> None:
+    study = cast.study(panel=AT_PANEL)
+    cast.join(editor, study, "editor", may_spend=False)
+    assert changed_by(editor, study, title="Another", panel={**AT_PANEL, "devices": ["desktop"]}) == []
+
+
+def test_the_currency_of_a_posted_study_stays(editor: Any) -> None:
+    study = cast.open_study(panel=AT_PANEL)
+    posting = Posting.objects.create(
+        study=study, stage=stage(study, 1), panel="prolific", internal_name="a", reward=100, currency="USD",
+        places=1, expected_minutes=3,
+    )  # fmt: skip
+    pounds = {**AT_PANEL, "currency": "GBP"}
+    assert changed_by(None, study, panel=pounds) == [], "a draft that the panel never took is not there"
+    Posting.objects.filter(pk=posting.pk).update(external_id="x")
+    (line,) = refusals(study, panel=pounds)
+    assert "panel.currency" in line and "its sums are in this currency" in line
