@@ -132,7 +132,11 @@ def test_others_change_nobody_who_may_do_more_in_a_study(
     theirs: Any, mine: Any, may: bool, as_manager: Client, manager: User, helper: User
 ) -> None:
     """Neither a password nor a name, an address or whether the account works, of who is in the second study."""
-    for user, slug, member in ((manager, "first", ("owner", True)), (helper, "second", theirs), (manager, "second", mine)):
+    for user, slug, member in (
+        (manager, "first", ("owner", True)),
+        (helper, "second", theirs),
+        (manager, "second", mine),
+    ):
         study = Study.objects.filter(slug=slug).first() or cast.small_study(slug)
         if member is not None:
             members.set_member(study, user=user, role=member[0], may_spend=member[1])
