@@ -267,7 +267,9 @@ def test_a_predictor_whose_first_member_is_in_training_is_named() -> None:
     PredictorRun.objects.update(members={}, ready_at=None)
     assert runs_that_learnt_from(respondent) == []
     step = JobStep.objects.filter(predictor_run=run).first()
-    JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.RUNNING)
+    JobStep.objects.filter(pk=step.pk).update(
+        state=JobStep.State.RUNNING, lease_until=timezone.now() + timedelta(minutes=1)
+    )
     assert runs_that_learnt_from(respondent) == plan_withdrawal(respondent).runs == [run]
 
 
