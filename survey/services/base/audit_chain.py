@@ -81,6 +81,8 @@ def _digest(value: Any) -> str:
 def seal_entries() -> int:
     """Seal every entry that is decided; how many. Does nothing while another process is at it."""
     done = 0
+    if (last := AuditSeal.objects.order_by("-number").first()) is not None:
+        _go_on_above(last.entry_id)
     while head().unsealed:
         with transaction.atomic():
             sealed = _seal_batch() if _is_my_turn() else 0
@@ -102,7 +104,6 @@ def _is_my_turn() -> bool:
 def _seal_batch() -> int:
     last = AuditSeal.objects.order_by("-number").first()
     sealed, after, previous = (last.number, last.entry_id, last.sha256) if last else (0, 0, START)
-    _go_on_above(after)
     now = timezone.now()
     seals = []
     for number, entry in enumerate(_decided(after), start=sealed + 1):
