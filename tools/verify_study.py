@@ -1,9 +1,13 @@
 """Check an exported study: plan hashes, inclusion probabilities, the audit's chain. Numpy and standard library alone.
 
-    python tools/verify_study.py FOLDER [--head SHA256]
+    python tools/verify_study.py FOLDER [--head SHA256] [--older]
 
 FOLDER is what `hunch export` wrote, without --condition. The code shares nothing with Hunch: what it finds right was
 made twice. docs/audit.md says how the hashes are made. Status 0: nothing is wrong; 1: something is; 2: no export.
+
+A row of the audit that must be there and is empty or gone is wrong, since rows of other studies have hashes alone, and
+who empties a row could else change what it guards. `--older` is for studies that began before the audit had the hashes:
+it then says which checks it lacks.
 """
 
 import argparse
@@ -14,7 +18,6 @@ import math
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import Any, TextIO
@@ -33,9 +36,21 @@ UNEQUAL = ("softmax", "proportional")
 
 @dataclass
 class Findings:
+    """`older`: the study began before the audit had all hashes, so that it may lack some."""
+
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    older: bool = False
+
+    def lack(self, what: str) -> None:
+        """The audit has no row of something that it writes down for every study."""
+        if self.older:
+            self.unchecked.append(f"{what}: it may be from before the audit had such rows")
+        else:
+            self.faults.append(
+                f"{what}: it was emptied or removed (--older: the study began before there were such rows)"
+            )
 
 
 def canonical(value: Any, *, ascii_only: bool = False) -> str:
@@ -393,88 +408,90 @@ def entry_hash(row: Row) -> str:
     return canonical(entry_and_more, ascii_only=True)
 
 
-def check_what_the_audit_says(stages: list[Row], answers: list[Row], rows: list[Row], found: Findings) -> None:
+def check_what_the_audit_says(
+    stages: list[Row], answers: list[Row], sittings: list[Row], rows: list[Row], found: Findings
+) -> None:
     """Plans, snapshots, assignments and exclusions against the hashes that were written down when they came to be."""
     said: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["action"]:
             said[row["action"], row["subject"]].append(row)
-    sittings: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    given: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in answers:
         if row["respondent"]:
-            sittings[row["stage"]][row["respondent"]].append(row)
+            given[row["stage"]][row["respondent"]].append(row)
     for stage in stages:
         subject = f"{stage['study']} stage {stage['stage']}"
+        is_frozen = stage["state"] == "frozen"
+        if is_frozen != bool(stage["snapshot_sha256"]) or (said["freeze_stage", subject] and not is_frozen):
+            found.faults.append(f"{subject}: it is {stage['state']}, and its snapshot or the audit say something else")
         for action, name in (("plan_stage", "plan_sha256"), ("freeze_stage", "snapshot_sha256")):
             entries = said[action, subject]
             if entries and json.loads(entries[-1]["detail"])[name] != stage[name]:
                 found.faults.append(f"{subject}: {name} is not what the audit's entry {entries[-1]['entry']} says")
-            if not entries and stage[name]:
-                found.unchecked.append(f"{subject}: {name} against the audit, which has no {action} of it")
-        check_assignments(stage, sittings[stage["stage"]], said["claim_booklet", subject], found)
-        check_exclusions(stage, sittings[stage["stage"]], said["freeze_stage", subject], found)
+            elif entries:
+                found.checked.append(f"{subject}: {name} against the audit")
+            elif stage[name]:
+                found.lack(f"{subject}: the audit has no {action} with the {name}")
+        people = [row for row in sittings if row["stage"] == stage["stage"]]
+        check_assignments(stage, given[stage["stage"]], said["claim_booklet", subject], found)
+        check_exclusions(stage, given[stage["stage"]], people, said["freeze_stage", subject], found)
 
 
 def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[Row], found: Findings) -> None:
     where = f"stage {stage['stage']}"
-    if not claims:
-        if sittings:
-            found.unchecked.append(f"{where}: assignments: the audit had no hashes of them at the time")
-        return
-    details = [json.loads(claim["detail"]) for claim in claims]
-    written = {detail["sha256"] for detail in details}
-    # Entries of earlier versions do not hold the assignment's own time, which is a little before theirs.
-    since = min(
-        datetime.fromisoformat(detail.get("assigned_at", claim["at"]))
-        for claim, detail in zip(claims, details, strict=True)
-    )
-    seen, before = set(), 0
+    written = {json.loads(claim["detail"])["sha256"] for claim in claims}
+    made = {}
     for respondent, rows in sittings.items():
         slots = [int(row["slot"]) for row in sorted(rows, key=lambda row: int(row["position"]))]
-        made = canonical([int(stage["stage"]), respondent, *slots])
-        seen.add(made)
-        if made not in written and all(datetime.fromisoformat(row["assigned_at"]) < since for row in rows):
-            before += 1
-        elif made not in written:
-            found.faults.append(f"{where}: the slots of {respondent} are not those that the audit has a hash of")
-    if before:
-        found.unchecked.append(f"{where}: {before} assignments from before the audit had hashes of them")
-    if stage["state"] == "frozen" and written - seen:
-        found.faults.append(f"{where}: {len(written - seen)} assignments are in the audit and not in answers.csv")
-    found.checked.append(f"{where}: {len(seen) - before} assignments against the audit")
+        made[canonical([int(stage["stage"]), respondent, *slots])] = respondent
+    if strange := sorted(made[sha256] for sha256 in set(made) - written):
+        named = f"{len(strange)} people: {strange[:NAMED]}"
+        found.lack(f"{where}: the audit has no claim_booklet with a hash of the slots of {named}")
+    if stage["state"] == "frozen" and written - set(made):
+        found.faults.append(f"{where}: {len(written - set(made))} assignments are in the audit and not in answers.csv")
+    found.checked.append(f"{where}: {len(set(made) & written)} assignments against the audit")
 
 
-def check_exclusions(stage: Row, sittings: dict[str, list[Row]], frozen: list[Row], found: Findings) -> None:
-    where = f"stage {stage['stage']}"
-    excluded = {who: rows[0]["excluded"].split() for who, rows in sittings.items() if rows[0]["excluded"]}
-    if stage["state"] != "frozen":
+def check_exclusions(
+    stage: Row, given: dict[str, list[Row]], sittings: list[Row], frozen: list[Row], found: Findings
+) -> None:
+    """Of sittings without items only sittings.csv has the exclusion. Who withdrew leaves the hash of one."""
+    if stage["state"] != "frozen" or not frozen:
         return
-    if not frozen:
-        if excluded:
-            found.unchecked.append(f"{where}: exclusions: the audit had no hashes of them at the time")
+    where, detail = f"stage {stage['stage']}", json.loads(frozen[-1]["detail"])
+    excluded = {row["respondent"]: row["excluded"] for row in sittings if row["excluded"]}
+    for who, rows in given.items():
+        if any(row["excluded"] != excluded.get(who, "") for row in rows):
+            found.faults.append(f"{where}: answers.csv and sittings.csv say different exclusions of {who}")
+    made = {canonical([int(stage["stage"]), who, flags.split()]): who for who, flags in excluded.items()}
+    if "excluded" not in detail:
+        found.lack(f"{where}: freeze_stage in the audit has no exclusions")
         return
-    written = set(json.loads(frozen[-1]["detail"])["excluded"])
-    made = {canonical([int(stage["stage"]), who, flags]): who for who, flags in excluded.items()}
+    written = set(detail["excluded"])
     for strange in sorted(set(made) - written):
         found.faults.append(f"{where}: {made[strange]} is left out, and the audit has no hash of that")
-    if lacking := len(written - set(made)):
-        found.unchecked.append(
-            f"{where}: {lacking} exclusions that answers.csv does not show: of people who withdrew, or without items"
+    lacking, withdrawn = len(written - set(made)), sum(bool(row["withdrawn_at"]) for row in sittings)
+    if lacking > withdrawn:
+        found.faults.append(
+            f"{where}: the audit has {lacking} exclusions that the export does not, and {withdrawn} people withdrew"
         )
+    elif lacking:
+        found.unchecked.append(f"{where}: {lacking} exclusions of people who withdrew: only the hashes are left")
     found.checked.append(f"{where}: {len(made)} exclusions against the audit")
 
 
 # All of it
 
 
-def verify(folder: Path, head: str = "") -> Findings:
+def verify(folder: Path, head: str = "", *, older: bool = False) -> Findings:
     """Every check of an exported study. Raises OSError where a file of it is not there."""
-    answers, stages, candidates, audit = (
-        read(folder, name) for name in ("answers.csv", "stages.csv", "candidates.csv", "audit.csv")
+    answers, sittings, stages, candidates, audit = (
+        read(folder, name) for name in ("answers.csv", "sittings.csv", "stages.csv", "candidates.csv", "audit.csv")
     )
     # Exports of earlier versions have no such file.
     looks = read(folder, "looks.csv") if (folder / "looks.csv").exists() else []
-    found = Findings()
+    found = Findings(older=older)
     slug = stages[0]["study"] if stages else ""
     for row in audit:
         row["study"] = slug
@@ -490,7 +507,7 @@ def verify(folder: Path, head: str = "") -> Findings:
             check_probabilities(stage, rows, own, found)
             check_looks(stage, [row for row in looks if row["stage"] == stage["stage"]], found)
     check_chain(audit, head, found)
-    check_what_the_audit_says(stages, answers, audit, found)
+    check_what_the_audit_says(stages, answers, sittings, audit, found)
     found.unchecked += [
         "whether the stored seeds draw and deal these items: `hunch verify_stage` draws them again on the server",
         "the snapshots' hashes of answers, which are keyed: `hunch verify_stage` makes them again",
@@ -507,9 +524,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check an exported study.")
     parser.add_argument("folder", type=Path, help="what `hunch export` wrote")
     parser.add_argument("--head", default="", metavar="SHA256", help="a head that must still be in the chain")
+    parser.add_argument(
+        "--older", action="store_true", help="the study began before the audit had all hashes: name what it lacks"
+    )
     given = parser.parse_args(arguments)
     try:
-        found = verify(given.folder, given.head.strip().lower())
+        found = verify(given.folder, given.head.strip().lower(), older=given.older)
         audit = read(given.folder, "audit.csv")
     except OSError as exc:
         say(f"{exc.filename}: cannot be read: {exc.strerror}", sys.stderr)

@@ -1,7 +1,8 @@
 """Users and groups: who may see and change whom. The audit records each change of rights and passwords.
 
 Users are deactivated and not deleted: the audit must still say who did what. Only superusers give rights. Others with
-the permission to change users see no superuser, and change nobody who has a permission that they lack.
+the permission to change users see no superuser, and change nobody who has a permission that they lack, or a right in a
+study: whoever sets a password can log in with it.
 """
 
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from survey.lockout import unlock
-from survey.services.base import auditing, second_factor
+from survey.services.base import auditing, rights, second_factor
 
 User = get_user_model()
 # The pages of django-otp would show the secrets.
@@ -94,7 +95,9 @@ class KeptUserAdmin(RecordsRights, RecordsEdits, UserAdmin):
         may = bool(super().has_change_permission(request, obj))
         if not may or obj is None or request.user.is_superuser or obj.pk == request.user.pk:
             return may
-        return not obj.is_superuser and not _has_more_than(obj, request.user)
+        if obj.is_superuser or _has_more_than(obj, request.user):
+            return False
+        return not rights.reaches_more_than(obj, request.user)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -252,7 +252,9 @@ STEPS: dict[str, Json] = {
                 "- what you wrote in your own words, and your remarks\n"
                 "- the times of the pages, and how you entered your answers\n\n"
                 "It is done at once, and we cannot bring anything back.\n\n"
-                "What stays: that you agreed to take part and then withdrew.",
+                "What stays: when and in which language you agreed to take part, when you ended and withdrew, which "
+                "questions and versions lay before you, how much was deleted, and a code by which we notice if you "
+                "come again.",
             ),
         ],
     ),

@@ -22,8 +22,7 @@ from survey.contracts import panels
 from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
 from survey.models import WatchRecord
 from survey.panels.addresses import public_root
-from survey.services.base import files
-from survey.services.sittings.identities import seal, unseal
+from survey.services.base import files, keys
 
 from . import audit_checks, site_health
 
@@ -177,11 +176,13 @@ def _clock(part: str) -> Iterator[Diagnosis]:
 
 
 def _keys(part: str) -> Iterator[Diagnosis]:
-    ids = panels.PanelIds("doctor", "person", "study", "submission")
-    if unseal(seal(ids)) == ids:
-        yield _ok(part, "HUNCH_IDENTITY_KEY encrypts and decrypts; keep a copy outside this machine")
+    try:
+        keys.compare()
+    except keys.KeysDiffer as exc:
+        what, _sentence, to_do = exc.message.partition(". ")
+        yield Diagnosis(part, Grade.BROKEN, what, to_do or "nothing starts until this is done")
     else:
-        yield Diagnosis(part, Grade.BROKEN, "HUNCH_IDENTITY_KEY does not decrypt what it encrypts", "restore the key")
+        yield _ok(part, "the keys are those that this database was used with; keep a copy outside this machine")
     for message in checks.run_checks(include_deployment_checks=settings.IN_PRODUCTION):
         # Whatever Django and Hunch check: keys that others can read, hosts, TLS, cookies.
         grade = Grade.BROKEN if message.level >= checks.ERROR else Grade.WARNING

@@ -7,8 +7,10 @@ from axes.models import AccessAttempt
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from survey.models import AuditEntry
+from survey.models import AuditEntry, Bank, Study
 from survey.services.base.auditing import actor_of
+from survey.services.studies import members
+from tests import cast
 
 from .conftest import client_of
 
@@ -111,6 +113,50 @@ def test_others_change_nobody_who_may_do_more(as_manager: Client, researcher: Us
     assert helper.check_password(PASSWORD + "!")
     assert entry("change_password").subject == actor_of(helper)
     assert entry("change_password").actor == actor_of(User.objects.get(username="manager"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "may"),
+    [
+        (None, None, True),
+        (("viewer", False), None, False),
+        (("owner", True), None, False),
+        (("analyst", False), ("viewer", False), False),
+        (("analyst", True), ("owner", False), False),
+        (("viewer", False), ("owner", True), True),
+        (("analyst", True), ("editor", True), True),
+        (("owner", False), ("owner", False), True),
+    ],
+)
+def test_others_change_nobody_who_may_do_more_in_a_study(
+    theirs: Any, mine: Any, may: bool, as_manager: Client, manager: User, helper: User
+) -> None:
+    """Neither a password nor a name, an address or whether the account works, of who is in the second study."""
+    for user, slug, member in (
+        (manager, "first", ("owner", True)),
+        (helper, "second", theirs),
+        (manager, "second", mine),
+    ):
+        study = Study.objects.filter(slug=slug).first() or cast.small_study(slug)
+        if member is not None:
+            members.set_member(study, user=user, role=member[0], may_spend=member[1])
+    new = {"password1": PASSWORD + "!", "password2": PASSWORD + "!", "usable_password": "true"}
+    for active in (True, False):
+        User.objects.filter(pk=helper.pk).update(is_active=active)
+        assert as_manager.post(f"{USERS}{helper.pk}/password/", new).status_code == (302 if may else 403)
+        changed = change(as_manager, helper, username="ours", email="me@example.org", is_active="on")
+        assert changed.status_code == (302 if may else 403)
+        helper.refresh_from_db()
+        assert helper.check_password(PASSWORD + "!") == may
+        assert (helper.username, helper.is_active) == (("ours", True) if may else ("helper", active))
+
+
+def test_others_change_nobody_who_has_a_bank_of_their_own(as_manager: Client, manager: User, helper: User) -> None:
+    bank = cast.bank()
+    new = {"password1": PASSWORD + "!", "password2": PASSWORD + "!", "usable_password": "true"}
+    for owner, status in ((helper, 403), (manager, 302)):
+        Bank.objects.filter(pk=bank.pk).update(created_by=owner)
+        assert as_manager.post(f"{USERS}{helper.pk}/password/", new).status_code == status
 
 
 def test_only_superusers_change_groups(as_manager: Client, as_superuser: Client) -> None:

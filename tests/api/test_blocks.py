@@ -66,7 +66,7 @@ def test_the_choice_about_ones_data_is_a_field(client: Client) -> None:
     assert person.step["code"] == study.completion_code("completed")
     assert person.step["text"].startswith("We have deleted your answers")
     assert person.post(step=number, my_data="use").json() == person.step
-    assert Withdrawal.objects.count() == 1 and not DataChoice.objects.get().may_use
+    assert Withdrawal.objects.count() == 1 and not DataChoice.objects.exists()
 
 
 def test_who_is_screened_out_reads_why(client: Client) -> None:

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.instruments.belief_update.models import Belief
-from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Response, Sitting, Study
+from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Response, Sitting, Study, Withdrawal
 from survey.simulator.page import Page as SimulatedPage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send, shown_again
@@ -169,7 +169,7 @@ def test_withdrawing_ends_with_the_code_for_finishing_and_says_what_was_done(cli
     assert "Your pay is the same as with them." in end.text
     assert not Response.objects.exists()
     assert post(client, page, my_data="use").status_code == 303
-    assert not DataChoice.objects.get().may_use
+    assert not DataChoice.objects.exists() and Withdrawal.objects.count() == 1
 
 
 def test_withdrawing_is_asked_again_and_nothing_is_deleted_before(client: Client) -> None:
@@ -188,7 +188,7 @@ def test_withdrawing_is_asked_again_and_nothing_is_deleted_before(client: Client
     assert "Use my data" in get(client, SITTING).text
     shown_again(client, post(client, again, my_data_confirmed="no"))
     assert post(client, again, my_data_confirmed="yes").status_code == 303
-    assert not Response.objects.exists() and not DataChoice.objects.get().may_use
+    assert not Response.objects.exists() and not DataChoice.objects.exists()
 
 
 def test_a_choice_that_was_not_made_is_asked_for_again(client: Client) -> None:

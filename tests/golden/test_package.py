@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,12 +24,15 @@ import yaml
 from django.db import connection
 
 from survey.contracts.reports import Findings, Given
+from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import HunchError
-from survey.models import FormAnswer, Respondent, Study
+from survey.models import DataChoice, FormAnswer, Respondent, Sitting, Study
 from survey.services.base import job_kinds
 from survey.services.base.job_kinds import Work
 from survey.services.results import estimating, reports
+from survey.services.results.export.contents import extra_files
 from survey.services.results.package import coarsening, hugging_face
+from survey.study_file.blocks import BlockConfig
 from tests.golden import psych_ds
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -313,6 +318,124 @@ def test_ages_are_bands_and_rare_answers_are_merged(golden: None) -> None:
     assert coarse._answer("about", "use", "rarely") == "other"
     assert coarse._answer("about", "tools", ["pen", "paper"]) == ["other", "pen"]
     assert coarse._answer("about", "use", "prefer_not_to_say") == "prefer_not_to_say"
+
+
+def people_of(study: Study) -> list[Sitting]:
+    sittings = Sitting.objects.filter(stage__study=study).select_related("respondent").order_by("pk")
+    return list({sitting.respondent_id: sitting for sitting in sittings}.values())
+
+
+def with_numbers(study: Study, said: dict[str, list[Any]], *, is_in_file: bool = True) -> None:
+    """Each field's numbers, said by one person after the other in a form called numbers."""
+    FormAnswer.objects.filter(sitting__stage__study=study).delete()
+    for number, sitting in enumerate(people_of(study)):
+        answers = {name: values[number] for name, values in said.items() if number < len(values)}
+        FormAnswer.objects.create(sitting=sitting, block="numbers", answers=answers, at=sitting.started_at)
+    if not is_in_file:
+        return
+    kinds = [{"name": name, "label": name, "kind": "number"} for name in said]
+    block = {"kind": "form", "name": "numbers", "title": "Numbers", "fields": kinds}
+    study.config.blocks.insert(1, BlockConfig.model_validate(block))
+
+
+POSTCODES = [10115 + 4001 * number for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "public"),
+    [
+        (POSTCODES, {"0-49999", "50000-99999"}),
+        ([*range(1950, 1970)], {"1950-1954", "1955-1959", "1960-1964", "1965-1969"}),
+        ([1, 2, 3] * 6, {1, 2, 3}),
+        ([3] * 12 + [40, 77], {3, "other"}),
+        ([7] * 4, {"other"}),
+        ([-4, -4, -4, -3, -3, -2, -2, -2, -2, -1], {"-4 to -3", "-2 to -1"}),
+    ],
+)
+def test_numbers_of_few_people_are_bands(golden: None, numbers: list[int], public: set[Any]) -> None:
+    study = study_of("beliefs")
+    with_numbers(study, {"number": numbers})
+    coarse = coarsening.Coarse(study, reviewed=False)
+    assert {coarse._answer("numbers", "number", number) for number in numbers} == public
+
+
+def test_who_said_it_twice_is_one_person_and_simulated_people_hide_nobody(golden: None) -> None:
+    study = study_of("beliefs")
+    with_numbers(study, {"number": [7] * 4 + [8] * 5 + [9] * 5}, is_in_file=False)
+    people = people_of(study)
+    again = people[20]
+    Sitting.objects.filter(pk=again.pk).update(respondent=people[0].respondent_id, wave=2)
+    FormAnswer.objects.filter(sitting=again).update(answers={"number": 7})
+    Respondent.objects.filter(pk__in=[sitting.respondent_id for sitting in people[4:14]]).update(is_simulated=True)
+    Respondent.objects.filter(pk=people[4].respondent_id).update(is_simulated=False)
+    coarse = coarsening.Coarse(study, reviewed=False)
+    assert [coarse._answer("numbers", "number", number) for number in (7, 8, 9)] == ["other", "other", 9]
+
+
+def test_several_answers_and_the_choice_at_the_end_stand_in_forms_as_they_were_given(golden: None) -> None:
+    study = study_of("beliefs")
+    FormAnswer.objects.filter(sitting__stage__study=study).delete()
+    for number, sitting in enumerate(people_of(study)[:6]):
+        tools = ["paper", "pen"] if number else ["brush", "pen"]
+        FormAnswer.objects.create(sitting=sitting, block="about", answers={"tools": tools}, at=sitting.started_at)
+        DataChoice.objects.create(sitting=sitting, may_use=number > 0, at=sitting.started_at)
+    fields = [{"name": "tools", "label": "Tools", "kind": "multiple", "options": ["paper", "pen", "brush"]}]
+    block = {"kind": "form", "name": "about", "title": "About", "fields": fields}
+    study.config.blocks.insert(1, BlockConfig.model_validate(block))
+    table = coarsening.Coarse(study, reviewed=False).table(file_of(study, "forms.csv"))
+    said = sorted((row[6], row[7]) for row in table.rows)
+    assert (
+        said
+        == [("my_data", "use")] * 5
+        + [("my_data", "withdraw")]
+        + [("tools", '["other", "pen"]')]
+        + [("tools", '["paper", "pen"]')] * 5
+    )
+
+
+def file_of(study: Study, name: str) -> Any:
+    (file,) = [file for file in extra_files(study) if file.name == name]
+    return file
+
+
+def test_a_language_of_few_people_is_merged_and_lengths_are_bands(golden: None) -> None:
+    study = study_of("beliefs")
+    sittings = list(Sitting.objects.filter(stage__study=study).order_by("pk"))
+    for number, sitting in enumerate(sittings):
+        sitting.language = "de" if number < 2 else "en"
+        sitting.ended_at = sitting.started_at + timedelta(seconds=300 + 7 * number)
+        sitting.save(update_fields=["language", "ended_at"])
+    table = coarsening.Coarse(study, reviewed=False).table(file_of(study, "sittings.csv"))
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    rows = [*table.rows]
+    assert {row[places["language"]] for row in rows} == {"en", "other"}
+    lengths = Counter(row[places["seconds"]] for row in rows)
+    assert all(isinstance(length, str) for length in lengths) and all(
+        people >= coarsening.FEWEST for length, people in lengths.items() if length != "other"
+    )
+
+
+def test_people_have_new_names_in_every_column_and_rows_are_in_their_order(golden: None) -> None:
+    """Also where an instrument calls them a person or an annotator, or names several in one cell."""
+    study = study_of("beliefs")
+    people = [sitting.respondent.pseudonym for sitting in people_of(study)]
+    columns = (Column("word", "text", "A word."), Column("person", "text", "Who."), Column("pair", "text", "Two."))
+    rows = [["a", name, f"{name} and {people[0]}"] for name in people]
+    rows += [["none", None, "r-line"], ["b", people[3], ""]]
+    coarse = coarsening.Coarse(study, reviewed=False)
+    public = [*coarse.table(ExtraFile("words.csv", columns, rows)).rows]
+    names = coarse._names
+    assert [row[1] for row in public[:-1]] == sorted(names[name] for name in [*people, people[3]])
+    assert public[-1] == ["none", None, "r-line"]
+    assert [row[0] for row in public if row[1] == names[people[3]]] == ["a", "b"]
+    assert all(row[2] in ("", f"{row[1]} and {names[people[0]]}") for row in public[:-1])
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_no_table_of_a_public_package_is_in_the_order_of_arrival(package: Callable[..., Path], slug: str) -> None:
+    for name, rows in tables_of(package(slug, "public")).items():
+        people = [row["respondent"] for row in rows if row.get("respondent")]
+        assert people == sorted(people), name
 
 
 def test_weeks_begin_on_monday() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import override_settings
+from django.utils import timezone
 
 from survey.models import AuditEntry, Stage
 from survey.services.base import audit_chain, auditing
 from survey.services.base.hashing import digest
 from survey.services.results.export import files
+from survey.services.sittings import withdrawal
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.golden import store
@@ -58,14 +61,15 @@ def change(folder: Path, name: str, changed: Callable[[list[dict[str, str]]], An
 
 
 def faults(folder: Path) -> list[str]:
-    return verify_study.verify(folder).faults
+    """Of the golden studies, which are older than the hashes of snapshots and assignments in the audit."""
+    return verify_study.verify(folder, older=True).faults
 
 
 @pytest.mark.parametrize("slug", STUDIES)
 def test_what_earlier_code_stored_is_right(golden: None, slug: str, tmp_path: Path) -> None:
     audit_chain.seal_entries()
     files.write_export(study_of(slug), tmp_path)
-    found = verify_study.verify(tmp_path, audit_chain.head().sha256)
+    found = verify_study.verify(tmp_path, audit_chain.head().sha256, older=True)
     assert found.faults == []
     stages = Stage.objects.filter(study__slug=slug).count()
     assert sum("the hash of a plan" in line for line in found.checked) == stages
@@ -73,7 +77,7 @@ def test_what_earlier_code_stored_is_right(golden: None, slug: str, tmp_path: Pa
 
 
 def test_it_says_what_it_checked_and_what_it_cannot(beliefs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify_study.main([str(beliefs)]) == 0
+    assert verify_study.main([str(beliefs), "--older"]) == 0
     printed = capsys.readouterr().out
     assert "checked: stage 3: the hash of a plan of 60 slots" in printed
     assert "scores and strata of 40 sampled slots among 600 candidates" in printed
@@ -155,7 +159,7 @@ def test_a_removed_row_of_the_audit_is_found(beliefs: Path, place: int) -> None:
 
 
 def test_a_head_that_is_not_in_the_chain_is_said(beliefs: Path) -> None:
-    (fault,) = verify_study.verify(beliefs, "f" * 64).faults
+    (fault,) = verify_study.verify(beliefs, "f" * 64, older=True).faults
     assert "is no seal" in fault
 
 
@@ -166,36 +170,138 @@ def test_entries_of_other_studies_are_there_as_hashes_alone(beliefs: Path) -> No
     assert len([row for row in rows if row["number"]]) == AuditEntry.objects.count() - 1
 
 
-def test_assignments_and_exclusions_are_checked_against_the_audit(tmp_path: Path) -> None:
+@pytest.fixture
+def excluding(tmp_path: Path) -> Path:
+    """The export of a frozen stage of three people, of whom two are left out and one has withdrawn since."""
     study = cast.open_study(flags={"same_answers": {"items": 3, "share": 1.0}}, exclusions={"flags": ["same_answers"]})
     for _person in range(2):
         cast.walk(cast.begin(study))
+    leaving = cast.begin(study)
+    cast.walk(leaving)
     jobs.run_inline(lifecycle.close_stage(study.stages.get(index=1), now=True))
+    withdrawal.withdraw(respondent=leaving.respondent, now=timezone.now())
     audit_chain.seal_entries()
     files.write_export(study, tmp_path)
-    found = verify_study.verify(tmp_path)
-    assert found.faults == []
-    assert {"stage 1: 2 assignments against the audit", "stage 1: 2 exclusions against the audit"} <= set(found.checked)
+    return tmp_path
+
+
+def people_in(folder: Path) -> list[str]:
+    return sorted({row["respondent"] for row in verify_study.read(folder, "sittings.csv") if row["excluded"]})
+
+
+def give_items(folder: Path, change_of: Callable[[dict[str, str]], Any]) -> None:
+    """Change the rows of the people who stayed."""
+    change(folder, "answers.csv", lambda rows: [change_of(row) for row in rows if row["status"] == "counted"])
+
+
+def swap_items(folder: Path) -> None:
+    """Two slots' items, and the hash of the plan made again wherever it stands in the open."""
 
     def swap(rows: list[dict[str, str]]) -> None:
-        people = sorted({row["respondent"] for row in rows if row["respondent"]})
-        one, two = (next(row for row in rows if row["respondent"] == person) for person in people)
-        one["respondent"], two["respondent"], one["excluded"] = two["respondent"], one["respondent"], "speeder"
+        items = {row["slot"]: row["item"] for row in rows}
+        one, two, *_rest = items
+        for row in rows:
+            row["item"] = items[{one: two, two: one}.get(row["slot"], row["slot"])]
 
-    change(tmp_path, "answers.csv", swap)
-    swapped = faults(tmp_path)
-    assert any(fault.endswith("are not those that the audit has a hash of") for fault in swapped)
+    change(folder, "answers.csv", swap)
+    firsts = {int(row["slot"]): row for row in reversed(verify_study.read(folder, "answers.csv"))}
+    sha256 = digest([verify_study.facts_of(firsts[slot]) for slot in sorted(firsts)])
+
+    def with_hash(stages: list[dict[str, str]]) -> None:
+        manifest = {**json.loads(stages[0]["manifest"]), "plan_sha256": sha256}
+        stages[0] |= {"plan_sha256": sha256, "manifest": json.dumps(manifest)}
+
+    change(folder, "stages.csv", with_hash)
+
+
+def swap_people(folder: Path) -> None:
+    one, two = people_in(folder)
+    others = {one: two, two: one}
+    give_items(folder, lambda row: row.update(respondent=others[row["respondent"]]))
+
+
+def invent_exclusion(folder: Path) -> None:
+    one, _two = people_in(folder)
+    for name in ("answers.csv", "sittings.csv"):
+        change(folder, name, lambda rows: [r.update(excluded="speeder") for r in rows if r["respondent"] == one])
+
+
+def take_back_exclusions(folder: Path) -> None:
+    for name in ("answers.csv", "sittings.csv"):
+        change(folder, name, lambda rows: [row.update(excluded="") for row in rows])
+
+
+def forget_the_freeze(folder: Path) -> None:
+    change(folder, "stages.csv", lambda stages: stages[0].update(state="closing", snapshot_sha256=""))
+
+
+def empty(folder: Path, *actions: str) -> None:
+    """As rows of other studies are: with the hash alone, so that the chain still holds."""
+
+    def blank(rows: list[dict[str, str]]) -> None:
+        for row in rows:
+            if row["action"] in actions:
+                row.update(dict.fromkeys(("at", "actor", "via", "action", "subject", "detail", "salt"), ""))
+
+    change(folder, "audit.csv", blank)
+
+
+def test_assignments_and_exclusions_are_checked_against_the_audit(excluding: Path) -> None:
+    found = verify_study.verify(excluding)
+    assert found.faults == []
+    assert {"stage 1: 3 assignments against the audit", "stage 1: 2 exclusions against the audit"} <= set(found.checked)
+    assert "stage 1: 1 exclusions of people who withdrew: only the hashes are left" in found.unchecked
+    swap_people(excluding)
+    swapped = verify_study.verify(excluding).faults
+    assert any("no claim_booklet with a hash of the slots of 2 people" in fault for fault in swapped)
     assert any(fault.endswith("are in the audit and not in answers.csv") for fault in swapped)
-    assert not any("before the audit" in line for line in verify_study.verify(tmp_path).unchecked)
-    change(tmp_path, "answers.csv", lambda rows: [row.update(excluded="speeder") for row in rows if row["excluded"]])
-    assert any("is left out, and the audit has no hash" in fault for fault in faults(tmp_path))
+
+
+TAMPERINGS: dict[Callable[[Path], None], tuple[str, str]] = {
+    swap_items: ("plan_stage", "plan_sha256"),
+    swap_people: ("claim_booklet", "hash of the slots of 2 people"),
+    invent_exclusion: ("freeze_stage", "is left out"),
+    take_back_exclusions: ("freeze_stage", "2 people withdrew|has 3 exclusions"),
+    forget_the_freeze: ("freeze_stage", "is closing"),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
+def test_what_was_changed_is_found_with_its_row_of_the_audit_and_without(excluding: Path, tamper: Any) -> None:
+    action, words = TAMPERINGS[tamper]
+    tamper(excluding)
+    assert any(re.search(words, fault) for fault in verify_study.verify(excluding).faults)
+    if tamper is forget_the_freeze:
+        return  # Without its row a frozen stage is one that is still closing.
+    empty(excluding, action)
+    found = verify_study.verify(excluding)
+    assert any(f"no {action} " in fault for fault in found.faults)
+    assert not any(action in line for line in found.unchecked)
+
+
+def test_everything_changed_and_all_its_rows_emptied_is_found(excluding: Path) -> None:
+    for tamper in (swap_items, invent_exclusion, swap_people):
+        tamper(excluding)
+    empty(excluding, "plan_stage", "freeze_stage", "claim_booklet")
+    assert verify_study.main([str(excluding)]) == 1
+    found = "\n".join(verify_study.verify(excluding).faults)
+    assert all(f"no {action} " in found for action in ("plan_stage", "freeze_stage", "claim_booklet"))
+
+
+def test_exclusions_of_one_file_alone_are_found(excluding: Path) -> None:
+    change(excluding, "answers.csv", lambda rows: [row.update(excluded="") for row in rows])
+    assert any("say different exclusions" in fault for fault in verify_study.verify(excluding).faults)
 
 
 def test_it_needs_nothing_of_hunch(beliefs: Path) -> None:
     """As somebody runs it who has the file and numpy alone."""
     script = Path(settings.BASE_DIR) / "tools" / "verify_study.py"
     ran = subprocess.run(
-        [sys.executable, "-P", str(script), str(beliefs)], capture_output=True, text=True, check=False, cwd=beliefs
+        [sys.executable, "-P", str(script), str(beliefs), "--older"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=beliefs,
     )
     assert ran.returncode == 0, ran.stderr
     lines = [line.split() for line in script.read_text(encoding="utf-8").splitlines()]

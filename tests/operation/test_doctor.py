@@ -10,9 +10,10 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from survey import health
-from survey.models import WatchRecord
+from survey.models import KeyFingerprint, Restore, WatchRecord
 from survey.operation import doctor, site_health
 from survey.panels.prolific.fake import FakeProlific
+from survey.services.base import keys
 
 pytestmark = pytest.mark.django_db
 
@@ -66,6 +67,27 @@ def test_what_is_broken_is_named_with_what_to_do(
         if line.startswith("broken"):
             assert "->" in lines[number + 1], line
     assert "wrong-token" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", [keys.IDENTITY, keys.SECRET])
+def test_a_key_that_is_not_this_databases_is_broken(running: None, settings: Any, name: str) -> None:
+    """By the rule by which nothing starts with it; looking changes nothing."""
+    keys.check()
+    setattr(settings, name, "another-key-another-key-another-key-another-")
+    for _again in range(2):
+        status, lines = examined()
+        assert status == 1
+        (broken,) = [line for line in lines if line.startswith("broken   keys and settings")]
+        assert f"{name} is not the key that this database was used with" in broken
+        assert any("Set the old key again" in line for line in lines)
+    Restore.objects.create(backup_at=timezone.now())
+    assert any("a restore was not finished" in line for line in examined()[1])
+
+
+def test_a_database_without_fingerprints_gets_none_from_looking(running: None) -> None:
+    KeyFingerprint.objects.all().delete()
+    assert any(line.startswith("ok       keys and settings") for line in examined()[1])
+    assert not KeyFingerprint.objects.exists()
 
 
 def test_a_part_that_cannot_be_looked_at_hides_no_other(running: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 
 from survey.contracts.panels import PanelError, PanelIds
 from survey.exceptions import EntryRefused
-from survey.models import PanelIdentity, Posting, Respondent, Study
+from survey.models import PanelIdentity, Posting, Respondent, Sitting, Study
 from survey.panels.generic.signatures import signature_of
 from survey.panels.prolific import tokens
 from survey.panels.prolific.fake import FakeProlific, FakeServer
@@ -494,6 +495,32 @@ def test_people_of_an_excluded_study_are_turned_away_before_and_at_consent(setti
         begin_sitting(study=study, ids=PanelIds("prolific", "p1", "s2", "x2"))
     assert arrive(study, {**again, "PROLIFIC_PID": "p2"}, host=HOST)
     assert Respondent.objects.filter(study=study).count() == 0
+
+
+def test_who_found_no_place_once_and_took_part_another_time_is_left_out() -> None:
+    """In whichever order; who found no place and nothing else has not taken part."""
+    earlier = cast.open_study(slug="earlier", panel=cast.PROLIFIC)
+    study = cast.open_study(slug="later", panel={**cast.PROLIFIC, "exclude_people_of": ["earlier"]})
+    states = {"p1": ("turned_away", "complete"), "p2": ("complete", "turned_away"), "p3": ("turned_away",)}
+    for person, of_waves in states.items():
+        sitting = begin_sitting(study=earlier, ids=PanelIds("prolific", person, "s1", person))
+        now = timezone.now()
+        Sitting.objects.filter(pk=sitting.pk).update(state=of_waves[0], ended_at=now)
+        for wave, state in enumerate(of_waves[1:], start=2):
+            Sitting.objects.create(
+                respondent=sitting.respondent,
+                stage=sitting.stage,
+                wave=wave,
+                state=state,
+                started_at=now,
+                last_seen_at=now,
+                ended_at=now,
+            )
+    for person in ("p1", "p2"):
+        with pytest.raises(EntryRefused) as refused:
+            begin_sitting(study=study, ids=PanelIds("prolific", person, "s2", f"{person} again"))
+        assert refused.value.code == "took_part_in_another"
+    assert begin_sitting(study=study, ids=PanelIds("prolific", "p3", "s2", "p3 again")).is_new
 
 
 def test_an_excluded_study_that_is_gone_lets_nobody_of_the_others_in() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.db import connection
@@ -23,6 +24,7 @@ from survey.backups import archive, making, restoring, rows, sealing
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, HunchError, StorageAway
 from survey.models import (
+    ApiToken,
     AuditEntry,
     Bank,
     Erasure,
@@ -40,6 +42,7 @@ from survey.services.sittings import identities
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages.verifying import verify_stage
+from survey.services.studies import members
 from tests import cast, databases
 from tests.buckets import TestBucket, use
 from tests.golden import store
@@ -290,6 +293,52 @@ def test_a_list_older_than_the_backup_is_refused(tmp_path: Path, settings: Any, 
     with pytest.raises(HunchError, match="older than the backup"):
         restore(tmp_path / "a.backup", old)
     assert not Study.objects.exists()
+
+
+def test_a_backup_copies_the_list_of_erasures_and_keeps_what_the_copy_has(
+    tmp_path: Path, settings: Any, other_machine: Any
+) -> None:
+    """Also once the disk with the list was lost, and it began again."""
+    settings.HUNCH_BACKUP_PASSPHRASE = PASSPHRASE
+    study = cast.open_stage().study
+    first, second = [cast.Visitor(study).finish().sitting.respondent for _ in range(2)]
+    copy = tmp_path / "erasures.jsonl"
+    call("backup", tmp_path / "a.backup", "--copy-erasures", copy)
+    assert erasures.read_list(copy) == [] and copy.stat().st_mode & 0o077 == 0
+    withdraw(respondent=first, now=timezone.now())
+    said = call("backup", tmp_path / "b.backup", "--copy-erasures", copy)
+    assert "the list of erasures, 1 lines" in said
+    assert copy.read_text() == settings.HUNCH_ERASURES.read_text()
+    settings.HUNCH_ERASURES.unlink()
+    withdraw(respondent=second, now=timezone.now())
+    call("backup", tmp_path / "c.backup", "--copy-erasures", copy)
+    refs = {erasures.ref_of(first), erasures.ref_of(second)}
+    assert set().union(*(entry.refs for entry in erasures.read_list(copy))) == refs
+    assert "cannot be copied" in call("backup", tmp_path / "d.backup", "--copy-erasures", tmp_path / "nowhere" / "list")
+    other_machine()
+    assert restore(tmp_path / "a.backup", copy).erased_again == {"answers": 2}
+
+
+def test_a_restore_says_whom_it_lets_in_again(tmp_path: Path, settings: Any, other_machine: Any) -> None:
+    study = cast.open_stage().study
+    settings.HUNCH_BACKUP_PASSPHRASE = PASSPHRASE
+    users = get_user_model().objects
+    leaver, owner = users.create_user("leaver"), users.create_user("owner")
+    users.create_user("disabled", is_active=False)
+    for user in (leaver, owner):
+        cast.join(user, study)
+    tokens = [ApiToken.issue(user=leaver)[0] for _ in range(3)]
+    tokens[0].revoked_at = tokens[1].expires_at = timezone.now()
+    for token in tokens:
+        token.save()
+    members.invite(study, role="viewer", may_spend=False, by=owner, now=timezone.now())
+    call("backup", tmp_path / "a.backup", "--copy-erasures", tmp_path / "list")
+    other_machine()
+    said = call("restore", tmp_path / "a.backup", "--erasures", tmp_path / "list")
+    assert "2 accounts may log in" in said and "2 members of studies" in said and "1 invitations" in said
+    assert f"API tokens that hold: {tokens[2].prefix} of leaver:" in said
+    assert all(tokens[one].prefix not in said for one in (0, 1))
+    assert all(command in said for command in ("members SLUG remove", "revoke_token", "unlock USER --remove-codes"))
 
 
 def test_the_list_catches_up_when_it_could_not_be_written(settings: Any, caplog: Any) -> None:

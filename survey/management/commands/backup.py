@@ -7,6 +7,7 @@ from typing import Any
 from survey.backups import making
 from survey.console.command import HunchCommand
 from survey.console.passphrases import add_passphrase, passphrase_for
+from survey.services.base import erasures
 
 
 class Command(HunchCommand):
@@ -26,8 +27,21 @@ class Command(HunchCommand):
             help="a table of no installed package, which could not be restored; may be given again",
         )
 
+        parser.add_argument(
+            "--copy-erasures",
+            type=Path,
+            metavar="FILE",
+            help="then copy the list of erasures there, which a restore needs; lines of an earlier copy stay",
+        )
+
     def handle(
-        self, *args: Any, file: Path, passphrase_file: Path | None, leave_out: list[str], **options: Any
+        self,
+        *args: Any,
+        file: Path,
+        passphrase_file: Path | None,
+        leave_out: list[str],
+        copy_erasures: Path | None,
+        **options: Any,
     ) -> None:
         passphrase = passphrase_for(passphrase_file, new=True)
         made = making.make(file, passphrase, leave_out=frozenset(leave_out))
@@ -37,3 +51,6 @@ class Command(HunchCommand):
             f"{file}: {made.rows} rows of {len(made.tables)} tables, {len(made.files)} files and the keys, "
             f"as they were at {made.made_at:.19} UTC"
         )
+        if copy_erasures is not None:
+            lines = erasures.copy_list(copy_erasures)
+            self.stdout.write(f"{copy_erasures}: the list of erasures, {lines} lines")

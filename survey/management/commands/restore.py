@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.utils import timezone
 
 from survey.backups import archive, restoring
 from survey.backups.archive import BackupContents
 from survey.console.command import HunchCommand
 from survey.console.passphrases import add_passphrase, passphrase_for
 from survey.exceptions import HunchError
+from survey.models import ApiToken, StudyInvitation, StudyMembership
 from survey.services.base import erasures
 from survey.services.base.erasures import ListedErasure
 
@@ -70,6 +73,7 @@ class Command(HunchCommand):
             "restored. What was paid and who came after that time is unknown here: run reconcile for every study. No "
             "bonus is paid before you have looked at the panel and said what was paid (pay_bonuses --settle)"
         )
+        self.describe_rights()
         for name in done.new_keys:
             self.stdout.write(f"{name}: the backup's is in force now, in {settings.HUNCH_VAR}")
         for what, count in done.erased_again.items():
@@ -87,6 +91,26 @@ class Command(HunchCommand):
         )
         for sha256 in contents.missing_files:
             self.stderr.write(f"the file {sha256} is named in the database and was missing when the backup was made")
+
+    def describe_rights(self) -> None:
+        """What else is as it was, and lets people in whom somebody has shut out since."""
+        tokens = ApiToken.objects.filter(revoked_at__isnull=True, expires_at__gt=timezone.now()).order_by("pk")
+        invitations = StudyInvitation.objects.filter(
+            accepted_at__isnull=True, revoked_at__isnull=True, expires_at__gt=timezone.now()
+        )
+        names = ", ".join(f"{token.prefix} of {token.user}" for token in tokens.select_related("user")) or "none"
+        lines = [
+            "who may do what is as it was then. Before you start again, undo what was changed since:",
+            f"  {get_user_model().objects.filter(is_active=True).count()} accounts may log in, with the passwords and "
+            "second factors of that time: disable those that were disabled since, and give new passwords to those "
+            "whose password or device was lost (admin, Users; hunch unlock USER --remove-codes)",
+            f"  {StudyMembership.objects.count()} members of studies: remove those who were removed since "
+            "(hunch members SLUG remove USER)",
+            f"  {invitations.count()} invitations to studies can be accepted: revoke those that were revoked since",
+            f"  API tokens that hold: {names}: revoke those that were revoked since (hunch revoke_token PREFIX)",
+        ]
+        for line in lines:
+            self.stdout.write(line)
 
     def write_keys(self, folder: Path, keys: dict[str, str]) -> None:
         try:

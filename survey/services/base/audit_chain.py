@@ -15,6 +15,9 @@ transaction. The lock is taken before the id. Therefore:
 
 On SQLite one transaction writes at a time, and sealing is one, so ids are seen in their order. An entry that appears
 below the last seal in spite of this was not written by `record`. It is never sealed, and `verify` names it.
+
+So is one whose id PostgreSQL has not given yet: sealed, it would leave all later entries below itself, and none of them
+would ever be sealed. Where an earlier version has sealed one, the ids go on above it (SQLite's do so by themselves).
 """
 
 import hashlib
@@ -37,6 +40,7 @@ PATIENCE = 1.0
 POLL = 0.02
 SEALING = 0x48756E6368  # The key of PostgreSQL's advisory lock: one process seals at a time.
 NAMED = 10
+TABLE = AuditEntry._meta.db_table
 
 
 def entry_digest(entry: AuditEntry) -> str:
@@ -77,6 +81,8 @@ def _digest(value: Any) -> str:
 def seal_entries() -> int:
     """Seal every entry that is decided; how many. Does nothing while another process is at it."""
     done = 0
+    if (last := AuditSeal.objects.order_by("-number").first()) is not None:
+        _go_on_above(last.entry_id)
     while head().unsealed:
         with transaction.atomic():
             sealed = _seal_batch() if _is_my_turn() else 0
@@ -115,6 +121,8 @@ def _seal_batch() -> int:
 def _decided(after: int) -> list[AuditEntry]:
     """The entries above this id, as far as no other can appear between them. The module's docstring says why."""
     unsealed = AuditEntry.objects.filter(pk__gt=after).order_by("pk")
+    if (given := _last_given()) is not None:
+        unsealed = unsealed.filter(pk__lte=given)
     keys = list(unsealed.values_list("pk", flat=True)[:BATCH])
     if not keys:
         return []
@@ -130,6 +138,22 @@ def _decided(after: int) -> list[AuditEntry]:
     return [entry for place, entry in enumerate(entries, start=after + 1) if entry.pk == place]
 
 
+def _last_given() -> int | None:
+    """The last id that PostgreSQL gave to an entry; None where inserting an id makes the next ones follow it."""
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')::regclass)", [TABLE])
+        return int(cursor.fetchone()[0] or 0)
+
+
+def _go_on_above(key: int) -> None:
+    """Let the ids of later entries be above that of the last seal."""
+    if (given := _last_given()) is not None and given < key:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT setval(pg_get_serial_sequence(%s, 'id')::regclass, %s)", [TABLE, key])
+
+
 def _has_gap(keys: list[int], after: int) -> bool:
     return keys[-1] - after != len(keys)
 
@@ -143,7 +167,7 @@ def _writers() -> set[str]:
             "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' "
             "AND granted AND pid IS DISTINCT FROM pg_backend_pid() AND relation = %s::regclass "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-            [AuditEntry._meta.db_table],
+            [TABLE],
         )
         return {str(name) for (name,) in cursor.fetchall()}
 
@@ -210,9 +234,14 @@ def verify(expected: str = "", *, after: AuditSeal | None = None) -> ChainCheck:
         _check_seal(seal, entries.take(seal.entry_id), found)
         found.number, found.sha256, found.sealed_at = seal.number, seal.sha256, seal.sealed_at
         found.seen |= seal.sha256 == expected
+    tail = list[AuditEntry]()
     for entry in entries.rest():
         found.unsealed += 1
         found.tail = (found.tail[0] or entry.pk, entry.pk)
+        tail = [*tail[1 - BATCH :], entry]
+    given = _last_given()  # After the entries: whoever writes meanwhile has an id by now.
+    for stranger in [entry for entry in tail if given is not None and entry.pk > given]:
+        found.add(f"entry {stranger.pk} was inserted: the database has given no such id yet ({stranger})")
     return found
 
 

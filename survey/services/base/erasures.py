@@ -24,6 +24,7 @@ from survey.exceptions import HunchError
 from survey.models import Erasure, Respondent, Submission
 
 from .hashing import keyed_digest
+from .writing import replace_file
 
 HEADER = {"hunch": "erasures", "format": 1}
 
@@ -91,6 +92,32 @@ def write_list() -> int:
         os.fsync(file.fileno())
     Erasure.objects.filter(pk__in=[row.pk for row in waiting]).update(listed_at=timezone.now())
     return len(waiting)
+
+
+def copy_list(target: Path) -> int:
+    """Copy the list to another disk; return how many lines the copy has. What an earlier copy has and the list lacks
+    stays: a list that began again after a disk was lost must not take the place of the whole one.
+
+    Raises:
+        HunchError: a list cannot be read, or the copy cannot be written.
+    """
+    try:
+        write_list()
+        lines = {**_lines(target), **_lines(Path(settings.HUNCH_ERASURES))}
+        with replace_file(target, mode=0o600) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in [json.dumps(HEADER), *lines.values()]))
+    except OSError as exc:
+        raise HunchError(f"{target}: the list of erasures cannot be copied: {exc.strerror}") from exc
+    return len(lines)
+
+
+def _lines(path: Path) -> dict[str, str]:
+    """Each erasure's line, by its id, of a list that may not be there yet."""
+    if not path.exists():
+        return {}
+    listed = read_list(path)
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line) != HEADER]
+    return {erasure.public_id: line for erasure, line in zip(listed, lines, strict=True)}
 
 
 def read_list(path: Path) -> list[ListedErasure]:

@@ -52,7 +52,21 @@ def in_force() -> dict[str, list[str]]:
 
 
 def check() -> None:
-    """Compare the keys with the stored fingerprints. A key that has none yet gets one.
+    """`compare`, and store the fingerprint of a key that has none yet, or that has followed on the stored one.
+
+    Raises:
+        KeysDiffer: see `compare`.
+    """
+    stored = compare()
+    for name, (newest, *_before) in in_force().items():
+        if name not in stored:
+            KeyFingerprint.objects.get_or_create(name=name, defaults={"fingerprint": newest})
+        elif stored[name] != newest:
+            KeyFingerprint.objects.update_or_create(name=name, defaults={"fingerprint": newest})
+
+
+def compare() -> dict[str, str]:
+    """Compare the keys in force with the stored fingerprints, which are returned. Reads only.
 
     Raises:
         KeysDiffer: with the key that differs, and what to do; or a restore was not finished.
@@ -60,20 +74,14 @@ def check() -> None:
     stored = dict(KeyFingerprint.objects.values_list("name", "fingerprint"))
     if Restore.objects.filter(finished_at=None).exists():
         raise KeysDiffer("a restore was not finished: repeat it with `hunch restore FILE --replace`")
-    for name, found in in_force().items():
-        if name not in stored:
-            _store_first(name, found[0])
-        elif stored[name] != found[0]:
-            if stored[name] not in found:
-                raise KeysDiffer(_what_to_do(name))
-            KeyFingerprint.objects.update_or_create(name=name, defaults={"fingerprint": found[0]})
-
-
-def _store_first(name: str, found: str) -> None:
-    # A database from before there were fingerprints: its ids say whether this is their key.
-    if name == IDENTITY and not _opens_ids():
-        raise KeysDiffer(_what_to_do(name))
-    KeyFingerprint.objects.get_or_create(name=name, defaults={"fingerprint": found})
+    for name, fingerprints in in_force().items():
+        if name in stored:
+            fits = stored[name] in fingerprints
+        else:  # A database from before there were fingerprints: its ids say whether this is their key.
+            fits = name != IDENTITY or _opens_ids()
+        if not fits:
+            raise KeysDiffer(_what_to_do(name))
+    return stored
 
 
 def _opens_ids() -> bool:

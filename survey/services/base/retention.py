@@ -13,7 +13,9 @@ def retention_problem(until: date | None, *, today: date) -> Problem | None:
     if until is None:
         message = "is missing: say until when personal data is kept, for example 2036-12-31"
     elif until < today:
-        message = f"{until} is past: nobody may be asked any more; set a later date or stop here"
+        message = (
+            f"{until} is past: nobody may be asked any more; stop here, or set a later date if nobody has agreed yet"
+        )
     else:
         return None
     return Problem("", None, "data.retention_until", message)

@@ -153,6 +153,15 @@ def may_make_banks(user: Any) -> bool:
     return bool(user.is_active and user.has_perm("survey.add_bank"))
 
 
+def reaches_more_than(other: Any, user: Any) -> bool:
+    """Whether who logs in as the other has a right in some study, or sees a bank, that the user does not: as a member,
+    by the right to spend, or because the other uploaded the bank. The permissions of the accounts are not compared."""
+    mine = _memberships(user)
+    if any(given - mine.get(study, frozenset()) for study, given in _memberships(other).items()):
+        return True
+    return Bank.objects.filter(created_by=other.pk).exclude(pk__in=visible_banks(user).order_by().values("pk")).exists()
+
+
 def limit(user: Any, studies: Iterable[int]) -> None:
     """From now on this object has rights in these studies alone: a token may be for some of its user's studies."""
     user._only_studies = frozenset(studies)

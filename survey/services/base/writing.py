@@ -10,14 +10,18 @@ from survey.exceptions import HunchError
 
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[Path]:
-    """A temporary file next to `path` to write to. It is renamed to `path` at the end, or removed after an error."""
+def replace_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
+    """A temporary file next to `path` to write to. It is renamed to `path` at the end, or removed after an error.
+
+    Args:
+        mode: by default colleagues may read it.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o644)  # mkstemp's own 0600 would keep it from colleagues.
+        temporary.chmod(mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -42,9 +42,16 @@ def question(*, paid: bool) -> ChoiceQuestion:
 def second_question(*, paid: bool) -> ChoiceQuestion:
     """What is asked after somebody chose to withdraw, with what goes and what stays. There is one answer; who thinks
     again leaves it out."""
-    stays = _("What stays: that you agreed to take part and then withdrew.")
+    # `withdrawal.STAYS` is what stays in the database; a test compares the two.
+    stays = _(
+        "What stays: when and in which language you agreed to take part, when you ended and withdrew, which questions "
+        "and versions lay before you, how much was deleted, and a code by which we notice if you come again."
+    )
     if paid:
-        stays += " " + _("Until you are paid, we also keep the number under which you came. Your pay is the same.")
+        stays += " " + _(
+            "We also keep what you are owed, and until you are paid the number under which you came. Your pay is the "
+            "same."
+        )
     lines = [
         _("This deletes everything that you gave us in this study:"),
         "- " + _("your answers to all questions and forms"),
@@ -83,7 +90,8 @@ def take_choice(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> boo
         )
     if chosen == WITHDRAW and data.get(CONFIRMED) != YES:
         raise FieldErrors({CONFIRMED: [_("Please confirm that all your answers are to be deleted.")]})
-    DataChoice.objects.create(sitting=sitting, may_use=chosen == USE, at=now)
     if chosen == WITHDRAW:
         withdraw(respondent=sitting.respondent, now=now, reason=DEBRIEFING, via="debriefing")
+    else:
+        DataChoice.objects.create(sitting=sitting, may_use=True, at=now)
     return chosen == USE

@@ -1,8 +1,9 @@
 """A person withdraws: the content of their answers is deleted, the design stays. Imports models and services.
 
 A person's rows are found by their relations to the sitting, so that tables added later are deleted as well: only what
-`STAYS` names stays. A frozen answer leaves the keyed hash it was frozen with. The result lists the predictors that had
-learnt from the answers.
+`STAYS` names stays, with three times: of agreeing, of the end and of the withdrawal. The debriefing says so in words
+(`debriefing.second_question`), and a test compares both. A frozen answer leaves the keyed hash it was frozen with. The
+result lists the predictors that had learnt from the answers.
 """
 
 from collections.abc import Iterable
@@ -15,13 +16,14 @@ from django.db import models, transaction
 from django.db.models import Q, Sum
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
+from survey.contracts import panels
 from survey.exceptions import NotFound
 from survey.models import (
     Assignment,
     AssignmentCondition,
+    Booklet,
     ConditionLevel,
     Consent,
-    DataChoice,
     Erasure,
     Job,
     JobStep,
@@ -50,7 +52,6 @@ STAYS: frozenset[type[models.Model]] = frozenset(
         AssignmentCondition,
         ConditionLevel,
         Consent,
-        DataChoice,
         PanelIdentity,
         Respondent,
         Sitting,
@@ -94,7 +95,8 @@ class Plan:
         lines += [f"  had learnt from them, and keeps what it learnt: {run}" for run in self.runs]
         lines += [f"  of the same person, withdrawn too: {one}" for one in _other_visits(self.respondent)]
         lines.append(
-            "  kept: pseudonym, consent, conditions and the plan's rows without content; the panel's ids until the "
+            "  kept: pseudonym, consent with its language, conditions and the plan's rows without content, the times "
+            "of agreeing, of the end and of now; where people are paid, what is owed, and the panel's ids until the "
             "payment is settled (purge_identities)"
         )
         return lines
@@ -240,6 +242,9 @@ def _withdraw_visit(*, respondent: Respondent, now: datetime, reason: str, by: A
     Job.objects.filter(study=respondent.study).forget_results()
     for sitting in sittings:
         _end(sitting, now, gave_all=sitting.pk in answered_all)
+        _forget_times(sitting)
+    if not panels.of_study(respondent.study).has_submissions:
+        _forget_ids(respondent)
     withdrawal = Withdrawal.objects.create(
         respondent=respondent,
         at=now,
@@ -276,3 +281,22 @@ def _end(sitting: Sitting, now: datetime, *, gave_all: bool) -> None:
         sitting.ended_at = now
     sitting.withdrawn_at = now
     sitting.save(update_fields=["state", "expired_at", "ended_at", "withdrawn_at"])
+
+
+def _forget_times(sitting: Sitting) -> None:
+    """All but those of agreeing, of the end, which lists of payments need, and of the withdrawal."""
+    consent = Consent.objects.filter(sitting=sitting).first()
+    agreed_at = consent.given_at if consent is not None else sitting.started_at
+    sitting.started_at = sitting.last_seen_at = agreed_at
+    sitting.expired_at = sitting.ended_at if sitting.state == Sitting.State.EXPIRED else None
+    sitting.save(update_fields=["started_at", "last_seen_at", "expired_at"])
+    Assignment.objects.filter(sitting=sitting).update(assigned_at=agreed_at)
+    Booklet.objects.filter(sitting=sitting).update(claimed_at=agreed_at)
+    if sitting.wave == 1:
+        Respondent.objects.filter(pk=sitting.respondent_id).update(created_at=agreed_at)
+
+
+def _forget_ids(respondent: Respondent) -> None:
+    """Where no panel pays, nobody has to be named any more: the hashes notice who comes again."""
+    PanelIdentity.objects.filter(respondent=respondent).update(ids_encrypted=b"")
+    WaveIdentity.objects.filter(identity__respondent=respondent).update(ids_encrypted=b"")

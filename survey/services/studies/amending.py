@@ -15,7 +15,7 @@ from django.utils import timezone
 from survey.contracts import instruments, panels
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import FileErrors, Problem, StateRefused
-from survey.models import Amendment, CandidateSet, Sitting, Stage, Study
+from survey.models import Amendment, CandidateSet, Consent, Sitting, Stage, Study
 from survey.services.answers import blinding
 from survey.services.base import rights
 from survey.services.base.auditing import record
@@ -247,6 +247,7 @@ class _World:
 
     is_locked: bool
     has_people: bool
+    has_agreed: bool  # Somebody real who has not withdrawn.
     planned: frozenset[int]  # The stages that have a plan.
     scored: frozenset[int]  # Those that are about to get a plan from what was learnt.
     pilots_over: frozenset[int]
@@ -268,6 +269,9 @@ class _World:
         return cls(
             is_locked=study.locked_at is not None,
             has_people=Sitting.objects.filter(stage__study=study).exists(),
+            has_agreed=Consent.objects.filter(
+                sitting__stage__study=study, sitting__respondent__is_simulated=False, sitting__withdrawn_at=None
+            ).exists(),
             planned=planned,
             scored=frozenset(scored) - planned,
             pilots_over=frozenset(stage.index for stage in stages if stage.is_pilot and stage.state == State.FROZEN),
@@ -299,6 +303,8 @@ class _World:
             return "answers are stored in the words of the first language" if self.is_locked else ""
         if change.path[:2] == ("texts", "answerer"):
             return "it is in the questions that are measured: make a new study for it" if self.is_locked else ""
+        if change.path == ("data", "retention_until") and self.has_agreed and self._is_later(change):
+            return f"people have agreed that their data is kept until {change.old}: give an earlier day, or a new study"
         if top in FREE or change.path in FREE_OF_SITTING:
             return ""
         if top == "predictor":
@@ -314,6 +320,11 @@ class _World:
         if top == "blocks" and len(change.path) > 2 and change.path[-1] in WORDING:
             return ""
         return "it changes what is measured, and the first main stage has been opened: make a new study for it"
+
+    @staticmethod
+    def _is_later(change: Change) -> bool:
+        """Of two days as files have them, of which the new one may be missing. Nobody agreed to one that was."""
+        return change.old is not None and (change.new is None or str(change.new) > str(change.old))
 
     def _stage(self, change: Change) -> str:
         index = int(change.path[1]) + 1 if len(change.path) > 1 else 0

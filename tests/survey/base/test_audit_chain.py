@@ -152,6 +152,40 @@ def test_an_inserted_entry_is_named_and_never_sealed(sealed: list[AuditEntry]) -
     assert fault.startswith(f"entry {sealed[1].pk} was inserted")
 
 
+def insert_far_ahead(key: int) -> AuditEntry:
+    """By somebody who writes to the database."""
+    entry = AuditEntry(pk=key, action="pay_bonuses", subject="from outside")
+    return AuditEntry.objects.bulk_create([entry])[0]
+
+
+def test_a_row_far_ahead_does_not_end_the_sealing(sealed: list[AuditEntry]) -> None:
+    """On PostgreSQL it is named and never sealed; on SQLite the ids that follow are above it."""
+    far = insert_far_ahead(10**9)
+    later = [record("open_stage", "later") for _number in range(2)]
+    audit_chain.seal_entries()
+    in_chain = set(AuditSeal.objects.values_list("entry_id", flat=True))
+    assert {sealed[-1].pk, *(entry.pk for entry in later)} <= in_chain
+    is_named = [fault for fault in faults() if f"entry {far.pk} was inserted" in fault]
+    assert bool(is_named) == (far.pk not in in_chain) == (connection.vendor == "postgresql")
+    assert len(faults()) == len(is_named)
+
+
+@pytest.mark.postgresql
+def test_where_a_row_far_ahead_was_sealed_the_ids_go_on_above_it(
+    sealed: list[AuditEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As earlier versions have done: what was written in between stays named, and all later entries are sealed."""
+    far = insert_far_ahead(10**9)
+    with monkeypatch.context() as patch:
+        patch.setattr(audit_chain, "_last_given", lambda: None)
+        assert audit_chain.seal_entries() == 2
+    stranded = record("open_stage", "below it")
+    audit_chain.seal_entries()
+    later = record("open_stage", "above it")
+    assert stranded.pk < far.pk < later.pk and audit_chain.seal_entries() == 1
+    assert [fault for fault in faults() if f"entry {stranded.pk} was inserted" in fault] == faults()
+
+
 def test_a_changed_seal_is_named(sealed: list[AuditEntry]) -> None:
     with databases.unguarded():
         AuditSeal.objects.filter(number=3).update(sha256="f" * 64)

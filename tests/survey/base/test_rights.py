@@ -99,3 +99,17 @@ def test_the_audit_knows_the_study_of_what_was_done(mine: Study) -> None:
     for subject, study in [*expected, (token, ""), ("a text", "")]:
         auditing.record("test", subject)
         assert AuditEntry.objects.get(action="test", subject=str(subject)).study == study
+
+
+def test_a_token_for_chosen_studies_sees_their_banks_alone() -> None:
+    """Not those that its user uploaded, nor the starter bank, though the user may make studies."""
+    user = User.objects.create_user("maker")
+    user.user_permissions.add(Permission.objects.get(codename="add_study"))
+    mine = cast.small_study("mine")
+    cast.join(user, mine, "owner")
+    other, starter = cast.small_bank(name="other"), cast.small_bank(name=rights.STARTER_BANK)
+    Bank.objects.filter(pk=other.pk).update(created_by=user)
+    user = User.objects.get(pk=user.pk)
+    assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name, "other", starter.name}
+    rights.limit(user, [mine.pk])
+    assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name}

@@ -102,10 +102,10 @@ def test_who_answers_keeps_the_place(time_machine: Any) -> None:
 # Begins by address
 
 
-def begins(number: int, *, at: str = "198.51.100.7", **given: Any) -> list[int]:
+def begins(number: int, *, at: str = "198.51.100.7", to: str = BEGIN, **given: Any) -> list[int]:
     found = []
     for _person in range(number):
-        response = Client().post(BEGIN, {"consent": True, **given}, content_type="application/json", REMOTE_ADDR=at)
+        response = Client().post(to, {"consent": True, **given}, content_type="application/json", REMOTE_ADDR=at)
         found.append(response.status_code)
     return found
 
@@ -168,6 +168,15 @@ def test_ids_of_a_panel_that_cannot_be_asked_are_counted_and_those_it_confirms_a
     cast.open_study(panel=GENERIC, sitting=sitting)
     codes = [begins(1, parameters={"pid": name})[0] for name in ("anna", "berta")]
     assert codes == [201, 429]
+
+
+def test_two_studies_count_an_address_apart() -> None:
+    sitting = {"items": 3, "begins_per_address": 1}
+    cast.open_study(sitting=sitting)
+    cast.open_study(slug="second", sitting=sitting)
+    assert begins(2) == [201, 429]
+    address = "/api/v1/studies/second/sittings/"
+    assert begins(2, to=address) == [201, 429]
 
 
 def test_links_and_simulated_people_are_not_counted() -> None:

@@ -87,6 +87,16 @@ def test_who_comes_back_goes_on_with_the_next_item() -> None:
     assert Guess.objects.count() == 5
 
 
+def test_a_page_of_what_counted_unfinished_is_not_taken_for_one_of_the_next_item() -> None:
+    """The next item's screen has the same name; the page of before was open in another tab."""
+    visitor = guess(cast.Visitor(open_toy().study).to_items(), "what", "is")
+    number = visitor.step.number
+    visitor.expire()
+    after = advance(sitting=visitor.sitting, step=number, data={"guess": "late"})
+    assert (after.position, after.screen.name, after.number) == (2, "guess_1", number + 1)
+    assert Guess.objects.count() == 2
+
+
 def test_who_left_in_the_last_item_comes_back_to_what_is_behind_the_items() -> None:
     visitor = cast.Visitor(open_toy().study).to_items()
     whole_item(whole_item(visitor))

@@ -23,17 +23,19 @@ from survey.models import (
     ConditionLevel,
     EntryLink,
     PanelIdentity,
+    Posting,
     Respondent,
     Sitting,
     Stage,
     Study,
+    Submission,
     WaveIdentity,
 )
 from survey.panels import inviting, purging
 from survey.panels.owed_list import owed_list, rows_with_ids
 from survey.services.results import estimating
 from survey.services.results.weights import answer_weights
-from survey.services.sittings import entry, links
+from survey.services.sittings import entry, identities, links, waves
 from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.identities import Visitor as Arrived
 from survey.services.sittings.withdrawal import withdraw
@@ -232,6 +234,55 @@ def test_links_lead_to_the_same_person_and_are_shown_once(study: Study, tmp_path
     assert (again.invited, again.links) == (0, ())
     entry_of_audit = AuditEntry.objects.filter(action="invite").earliest("pk")
     assert entry_of_audit.detail["invited"] == 3
+
+
+def test_a_link_for_one_later_wave_is_none_for_the_next() -> None:
+    made = wavy(stages=[*STAGES, {"sittings": 4, "wave": 3}], waves=WAVES * 2)
+    cast.open_first_stage(made)
+    firsts = [came_by(made, link.address).person for link in links.make_links(made, count=2, root=ROOT)]
+    of_wave_2 = links.make_later_links(made, wave=2, firsts=firsts[:1], root=ROOT)
+    assert [link.first for link in of_wave_2] == firsts[:1]
+    assert [link.first for link in links.make_later_links(made, wave=2, firsts=firsts, root=ROOT)] == firsts[1:]
+    of_wave_3 = links.make_later_links(made, wave=3, firsts=firsts, root=ROOT)
+    assert [link.first for link in of_wave_3] == firsts
+    assert [came_by(made, link.address).person for link in of_wave_3] == firsts
+    assert links.make_later_links(made, wave=3, firsts=firsts, root=ROOT) == []
+
+
+def test_who_returned_a_later_wave_has_still_finished_the_first(study: Study) -> None:
+    people = [Respondent.objects.get(panel_identity__person_hash=h) for h in hashes_of(study)]
+    for wave, respondent in ((2, people[0]), (1, people[1])):
+        posting = Posting.objects.create(
+            study=study,
+            stage=stage_of(study, wave),
+            wave=wave,
+            panel="prolific",
+            internal_name=f"wave {wave}",
+            reward=100,
+            currency="USD",
+            places=4,
+            expected_minutes=5,
+        )
+        Submission.objects.create(
+            posting=posting, respondent=respondent, submission_hash=str(wave), status="RETURNED", read_at=timezone.now()
+        )
+    due = {one.sitting.respondent_id for one in waves.due_for(study, 2, now=timezone.now())}
+    assert people[0].pk in due and people[1].pk not in due
+
+
+def hashes_of(study: Study) -> list[str]:
+    return [identities.person_hash(study, person_of(study, number)) for number in (1, 2)]
+
+
+def test_real_people_and_simulated_ones_do_not_stand_in_for_each_other_in_a_later_wave(study: Study) -> None:
+    ids = person_of(study, 1)
+    respondent = Respondent.objects.filter(panel_identity__person_hash=hashes_of(study)[0])
+    for is_simulated in (False, True):
+        respondent.update(is_simulated=is_simulated)
+        with pytest.raises(EntryRefused) as caught:
+            begin_sitting(study=study, ids=ids, simulated=not is_simulated)
+        assert caught.value.code == "not_for_simulated_people"
+    assert begin_sitting(study=study, ids=ids, simulated=True).wave == 2
 
 
 def test_an_invitation_needs_a_wave_that_can_be_begun(study: Study) -> None:

@@ -1,14 +1,18 @@
 """A person withdraws: the content is deleted, the design stays, and predictors that had learnt from it are named."""
 
 from datetime import timedelta
+from decimal import Decimal
+from importlib import import_module
 from io import StringIO
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.utils import timezone
 
 from predictors import training as predictor_training
+from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused
 from survey.instruments.belief_update.models import Belief
 from survey.models import (
@@ -17,10 +21,13 @@ from survey.models import (
     Booklet,
     CheckAttempt,
     Consent,
+    DataChoice,
     FormAnswer,
+    JobStep,
     PanelIdentity,
     PredictorRun,
     Response,
+    Score,
     Sitting,
     SnapshotAnswer,
     UnfinishedScreen,
@@ -30,7 +37,7 @@ from survey.services.answers.counting import counted_answers, frozen_answers, tr
 from survey.services.results.estimating import estimate
 from survey.services.results.export.columns import columns_of
 from survey.services.results.export.reading import answer_rows
-from survey.services.sittings import expiry, withdrawal
+from survey.services.sittings import debriefing, expiry, withdrawal
 from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.flow import current_step
 from survey.services.sittings.timing import record_unfinished
@@ -63,6 +70,114 @@ def test_all_content_goes_and_the_plan_keeps_its_rows() -> None:
     assert (done.answers, done.reason) == (3, "a letter")
     assert done.removed["responses"] == 6 and done.removed["beliefs"] == 6 and done.removed["check attempts"] == 1
     assert kept.states() == ["counted"] * 3
+
+
+# What stays of a person, and the words in which they read of it before they confirm.
+SAID = {
+    "Respondent": "a code by which we notice",
+    "PanelIdentity": "a code by which we notice",
+    "WaveIdentity": "a code by which we notice",
+    "Sitting": "when you ended and withdrew",
+    "Consent": "when and in which language you agreed to take part",
+    "Assignment": "which questions",
+    "SnapshotAnswer": "which questions",
+    "AssignmentCondition": "versions lay before you",
+    "ConditionLevel": "versions lay before you",
+    "Withdrawal": "how much was deleted",
+    "Submission": "until you are paid the number under which you came",
+}
+# Times of our own rows, not of people: when ids were stored, and what a panel says.
+OF_PANELS = ("PanelIdentity", "WaveIdentity", "Submission")
+
+
+def rows_of_person(respondent: Any) -> dict[str, list[Any]]:
+    """Every row that leads to the person, by foreign keys, whatever its table."""
+    found: dict[Any, set[Any]] = {type(respondent): {respondent.pk}}
+    waiting = [type(respondent)]
+    while waiting:
+        model = waiting.pop()
+        for relation in model._meta.get_fields(include_hidden=True):
+            if not relation.auto_created or relation.concrete or relation.many_to_many:
+                continue
+            child = relation.related_model
+            keys = {
+                *child._base_manager.filter(**{f"{relation.field.name}__in": found[model]}).values_list("pk", flat=True)
+            }
+            if keys - found.get(child, set()):
+                found[child] = found.get(child, set()) | keys
+                waiting.append(child)
+    return {
+        model.__name__: [*model._base_manager.filter(pk__in=keys)]
+        for model, keys in found.items()
+        if not model._meta.auto_created
+    }
+
+
+@pytest.mark.parametrize("panel", [{"kind": "open"}, cast.PROLIFIC], ids=lambda panel: panel["kind"])
+def test_what_remains_is_what_the_page_says(panel: dict[str, Any]) -> None:
+    study = cast.open_study(panel=panel, conditions=[{"factor": "framing", "levels": ["plain", "warm"]}])
+    ids = None if panel["kind"] == "open" else PanelIds("prolific", "person", "study", "submission")
+    sitting = cast.begin(study, ids)
+    for _place in range(4):
+        cast.walk(sitting, until="item")
+        sitting.refresh_from_db()
+    cast.walk(sitting)
+    respondent = sitting.respondent
+    before = rows_of_person(respondent)
+    assert {"FormAnswer", "Response", "ScreenTiming", "CheckAttempt", "Belief"} <= {
+        name for name in before if before[name]
+    }
+    sitting.refresh_from_db()
+    agreed_at, ended_at = sitting.consent.given_at, sitting.ended_at
+    done = withdraw(respondent=respondent, now=timezone.now() + timedelta(hours=3))
+    left = {name: rows for name, rows in rows_of_person(respondent).items() if rows}
+    paid = panel["kind"] != "open"
+    sentence = debriefing.second_question(paid=paid).hint
+    assert {name for name in left if SAID[name] not in sentence} == set()
+    assert {model.__name__ for model in withdrawal.STAYS} == set(SAID)
+    times = {
+        (name, field.name): getattr(row, field.name)
+        for name, rows in left.items()
+        if name not in OF_PANELS
+        for row in rows
+        for field in row._meta.concrete_fields
+        if field.get_internal_type() == "DateTimeField"
+    }
+    assert {place: at for place, at in times.items() if at not in (None, agreed_at, ended_at, done.at)} == {}
+    assert {str(booklet.claimed_at) for booklet in Booklet.objects.filter(sitting=sitting)} == {str(agreed_at)}
+    (identity,) = left["PanelIdentity"]
+    assert bool(identity.ids_encrypted) == paid and identity.person_hash
+
+
+def test_somebody_who_was_silent_and_withdraws_leaves_no_time_of_that() -> None:
+    visitor = cast.Visitor(cast.open_stage().study).to_items()
+    silent_at = timezone.now() + timedelta(hours=2)
+    assert expiry.expire_sitting(visitor.sitting.pk, now=silent_at)
+    withdraw(respondent=visitor.sitting.respondent, now=silent_at + timedelta(hours=1))
+    sitting = visitor.reload()
+    assert sitting.state == "expired" and sitting.expired_at == sitting.ended_at == sitting.withdrawn_at
+    assert sitting.started_at == sitting.last_seen_at == sitting.consent.given_at
+
+
+def test_an_update_takes_the_same_from_who_withdrew_before() -> None:
+    study = cast.open_stage().study
+    gone, stays = (cast.Visitor(study).finish().sitting for _person in range(2))
+    withdraw(respondent=gone.respondent, now=timezone.now())
+    late = timezone.now() + timedelta(hours=5)
+    times = {"started_at": late, "last_seen_at": late, "expired_at": late}
+    for sitting in (gone, stays):
+        DataChoice.objects.create(sitting=sitting, may_use=False, at=late)
+    Sitting.objects.update(**times)
+    Assignment.objects.update(assigned_at=late)
+    Booklet.objects.filter(claimed_at__isnull=False).update(claimed_at=late)
+    import_module("survey.migrations.0045_withdrawn_times").forget(apps, None)
+    for sitting, is_gone in ((gone, True), (stays, False)):
+        sitting.refresh_from_db()
+        at = sitting.consent.given_at if is_gone else late
+        assert {sitting.started_at, sitting.last_seen_at, sitting.booklet.claimed_at} == {at}
+        assert {*sitting.assignments.values_list("assigned_at", flat=True)} == {at}
+        assert sitting.expired_at == (None if is_gone else late)
+        assert DataChoice.objects.filter(sitting=sitting).exists() != is_gone
 
 
 def test_it_is_written_down_without_content() -> None:
@@ -153,6 +268,33 @@ def test_a_predictor_with_one_trained_member_has_learnt() -> None:
     stage = cast.frozen_stage(**TRAINS)
     PredictorRun.objects.update(ready_at=None)  # As between the members of an ensemble.
     assert runs_that_learnt_from(stage.sittings.first().respondent) == list(PredictorRun.objects.order_by("pk"))
+
+
+def test_points_of_an_item_that_was_begun_stay_owed() -> None:
+    """Of a screen that has scored, though the item was never complete; and nobody else's."""
+    study = cast.open_stage().study
+    other = cast.Visitor(study).finish()
+    visitor = cast.Visitor(study).to_items()
+    visitor.post(value=50)
+    for number, response in enumerate(Response.objects.order_by("pk"), start=1):
+        is_theirs = response.assignment.sitting_id == visitor.sitting.pk
+        Score.objects.create(response=response, value=1.5 if is_theirs else 100 + number, rule="r", version="1")
+    assert plan_withdrawal(visitor.sitting.respondent).answers == 0
+    assert take_back(visitor).points == Decimal("1.5")
+    assert Score.objects.count() == Response.objects.filter(assignment__sitting=other.sitting).count() > 0
+
+
+def test_a_predictor_whose_first_member_is_in_training_is_named() -> None:
+    stage = cast.frozen_stage(**TRAINS)
+    respondent = stage.sittings.first().respondent
+    (run,) = PredictorRun.objects.filter(role="main")
+    PredictorRun.objects.update(members={}, ready_at=None)
+    assert runs_that_learnt_from(respondent) == []
+    step = JobStep.objects.filter(predictor_run=run).first()
+    JobStep.objects.filter(pk=step.pk).update(
+        state=JobStep.State.RUNNING, lease_until=timezone.now() + timedelta(minutes=1)
+    )
+    assert runs_that_learnt_from(respondent) == plan_withdrawal(respondent).runs == [run]
 
 
 def test_who_leaves_while_a_predictor_learns_finds_it_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,20 @@ def test_closing_now_what_is_closing_already_is_written_down_too() -> None:
     ]
 
 
+@pytest.mark.parametrize("waited", [False, True])
+def test_several_who_close_at_once_are_one_entry_and_one_freeze(waited: bool) -> None:
+    """In each study: the entry of another one with stages of the same number says nothing of this one."""
+    for slug in ("first", "second"):
+        stage = cast.open_stage(slug)
+        if waited:
+            lifecycle.close_stage(stage)
+        for _person in range(4):
+            lifecycle.close_stage(stage, now=True)
+        said = [entry.detail["now"] for entry in AuditEntry.objects.filter(action="close_stage", study=slug)]
+        assert sorted(said) == ([False, True] if waited else [True])
+        assert JobStep.objects.filter(stage=stage, kind="freeze").count() == 1
+
+
 def test_only_a_closing_stage_is_frozen() -> None:
     with pytest.raises(StateRefused, match="is open; only a closing stage"):
         lifecycle.freeze(cast.open_stage())

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import transaction
+from django.utils import timezone
 
 from survey.exceptions import FileErrors, StateRefused
 from survey.models import Amendment, AuditEntry, Posting, Sitting, Stage, Study
@@ -17,6 +18,7 @@ from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.piloting import pilot_report
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from survey.services.studies import amending
@@ -185,6 +187,23 @@ def test_what_may_not_change_once_it_is_locked(locked: Study, key: str) -> None:
     lines = refusals(locked, **REFUSED[key])
     assert [line.split(": ")[1] for line in lines] == [key]
     assert not Amendment.objects.exists() and fresh(locked).source_sha256 == locked.source_sha256
+
+
+@pytest.mark.parametrize("later", [{"retention_until": "2099-12-31"}, {"retention_until": "2150-01-01"}, {}])
+def test_data_is_kept_no_longer_than_people_have_agreed(locked: Study, later: dict[str, str]) -> None:
+    """An earlier day may be given at any time, and any day where nobody has agreed, or all have withdrawn."""
+    amend(locked, data={"retention_until": "2098-12-31"})
+    simulated = cast.begin(fresh(locked))
+    simulated.respondent.is_simulated = True
+    simulated.respondent.save()
+    amend(fresh(locked), data={"retention_until": "2098-06-30"})
+    sitting = cast.begin(fresh(locked))
+    (refusal,) = refusals(fresh(locked), data=later)
+    assert "retention_until" in refusal and "agreed that their data is kept until 2098-06-30" in refusal
+    amend(fresh(locked), data={"retention_until": "2098-06-29"})
+    withdraw(respondent=sitting.respondent, now=timezone.now())
+    if later:
+        amend(fresh(locked), data=later)
 
 
 def test_new_words_to_consent_to_need_a_new_version(locked: Study) -> None:

@@ -44,7 +44,7 @@ FORMS = (
         "text, number or JSON list",
         "The option's value (its text in the file's first language where it has none), the number, the scale's point "
         "from 1, the text, or a list of values; prefer_not_to_say where that was chosen. After a debriefing that asks "
-        "for it, my_data is use or withdraw.",
+        "for it, my_data is use; of who withdrew nothing is left here.",
     ),
     Column("at", "time, UTC", "When the page was sent."),
 )

@@ -361,9 +361,10 @@ def _changes(study: Study, given: Given, *, is_public: bool) -> str:
 def _about(facts: Mapping[str, Any], *, is_public: bool) -> str:
     """What every README begins with."""
     kind = (
-        "The public package: times are weeks, ages are bands of ten years, answers that fewer than five people gave "
-        "in a form are `other`, people have names that stand nowhere else, and nothing of a panel is in it. What "
-        "people wrote is in it only where somebody has reviewed it."
+        "The public package: times are weeks, ages are bands of ten years, other numbers in forms and the length of a "
+        "sitting are bands as wide as needed, answers and languages of fewer than five people are `other`, people have "
+        "names that stand nowhere else, whose order the rows follow, and nothing of a panel is in it. What people "
+        "wrote is in it only where somebody has reviewed it."
         if is_public
         else "The internal package holds all that is known of people by pseudonym. Do not publish it."
     )
