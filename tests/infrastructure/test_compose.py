@@ -158,7 +158,7 @@ def test_each_service_becomes_healthy_by_its_own_check(
     services: dict[str, "subprocess.Popen[bytes]"], local: dict[str, str]
 ) -> None:
     """One test for all: parametrised, its cases would start all services once in each process that runs tests."""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     for name in LASTING:
         while not (has_begun(name, local) and is_healthy(name, local)):
             log = Path(local["HUNCH_VAR"], f"{name}.log").read_text()
