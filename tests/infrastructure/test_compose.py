@@ -169,13 +169,13 @@ def test_each_service_becomes_healthy_by_its_own_check(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", ["", "s3://bucket/folder"])
-def test_the_tables_are_brought_up_to_date_as_the_containers_user(storage: str) -> None:
+def test_the_tables_are_brought_up_to_date_as_the_containers_user(storage: str, tmp_path: Path) -> None:
     """Every other service waits for it. It gets as far as a database that does not answer."""
     if reason := containers.why_not():
         pytest.skip(f"{NOT_TESTED}what a container may write ({reason}): run this as root")
     local = {
         "DATABASE_URL": "postgresql://hunch@127.0.0.1:1/hunch",
-        "HUNCH_VAR": "/nowhere",
+        "HUNCH_VAR": str(tmp_path),
         "HUNCH_STORAGE_URL": storage,
     }
     migrate = subprocess.run(
