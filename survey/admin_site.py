@@ -150,8 +150,8 @@ class HunchAdminSite(AdminSite):
             path("second-factor/", wrap(self.second_factor_page), name="second_factor"),
             path("desk/<slug:group>/", wrap(self.group_page), name="desk_group"),
             path("advanced/", wrap(self.advanced_page), name="advanced"),
-            # Nobody can log in yet: the address itself is the proof.
-            path("first-account/<str:secret>/", self.first_account_page, name="first_account"),
+            # Nobody can log in yet: the address itself is the proof. Its secret is in the query, which no log has.
+            path("first-account/", self.first_account_page, name="first_account"),
             *super().get_urls(),
         ]
 
@@ -254,10 +254,11 @@ class HunchAdminSite(AdminSite):
 
     # The way in
 
-    def first_account_page(self, request: HttpRequest, secret: str) -> HttpResponse:
+    def first_account_page(self, request: HttpRequest) -> HttpResponse:
         """Makes the first account, a superuser, and logs it in. The address works once."""
         if request.method not in ("GET", "HEAD", "POST"):
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        secret = request.GET.get("secret", "")
         form = FirstAccountForm(request.POST if request.method == "POST" else None)
         problem = "" if first_account.is_open(secret, now=timezone.now()) else first_account.GONE
         if not problem and form.is_valid():

@@ -7,6 +7,7 @@ holds the ids of a person. So the access format names neither, and every line go
 """
 
 import gc
+import os
 from typing import Any
 
 from django.conf import settings
@@ -25,6 +26,8 @@ keepalive = 15  # seconds; longer than the proxy keeps its own side, or it would
 worker_connections = 1000
 limit_request_fields = 64
 graceful_timeout = 20
+# The file whose times say that a worker is alive: a busy disk must not stop it.
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 max_requests = 20_000
 max_requests_jitter = 2_000
 control_socket_disable = True

@@ -21,9 +21,18 @@ PERSONAL_VALUE = re.compile(
 )
 
 
+# What a terminal obeys, what breaks or turns a line, and halves of characters that no file can hold.
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
 def redact(text: str) -> str:
     """`text` without query strings and without the values of parameters that name a person."""
     return PERSONAL_VALUE.sub(r"\1[removed]", QUERY_DICT.sub("<QueryDict>", QUERY_STRING.sub("?[removed]", text)))
+
+
+def escape(text: str) -> str:
+    """`text` without control characters: whoever sends a path or a header writes no line of their own into a log."""
+    return UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class LineFormatter(logging.Formatter):
@@ -40,7 +49,7 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         request_id = request_ids.current.get()
         record.request = f"[{request_id}] " if request_id else ""
-        return redact(" | ".join(super().format(record).splitlines()))
+        return escape(redact(" | ".join(super().format(record).split("\n"))))
 
 
 class JsonFormatter(logging.Formatter):
@@ -60,4 +69,4 @@ class JsonFormatter(logging.Formatter):
             "message": redact(record.getMessage()),
             "exception": redact(self.formatException(record.exc_info)) if record.exc_info else "",
         }
-        return json.dumps({name: value for name, value in entry.items() if value}, ensure_ascii=False)
+        return escape(json.dumps({name: value for name, value in entry.items() if value}, ensure_ascii=False))

@@ -331,6 +331,9 @@ IN_PRODUCTION = HUNCH_ENV == "production"
 # What a run writes never goes among installed packages, but into the folder where somebody calls `hunch`.
 HUNCH_VAR = Path(read_text("HUNCH_VAR", str((Path.cwd() if IS_INSTALLED else BASE_DIR) / "var"))).resolve()
 HUNCH_VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
+# Where large files are while they are read or sent: the usual temporary folder of a container is in its memory.
+FILE_UPLOAD_TEMP_DIR = HUNCH_VAR / "tmp"
+FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
 HUNCH_STUDY_DATA = Path(read_text("HUNCH_STUDY_DATA", str(BASE_DIR / "../shared/data"))).resolve()
 
 DEBUG = False
@@ -620,9 +623,6 @@ HUNCH_STORAGE_URL, _files = read_storage("HUNCH_STORAGE_URL", HUNCH_VAR / "files
 if HUNCH_STORAGE_URL.startswith("s3://"):
     need_package("storages", name="HUNCH_STORAGE_URL", extra="s3")
     need_package("boto3", name="HUNCH_STORAGE_URL", extra="s3")
-    # Where large files of a bucket are while they are read: the temporary folder of a container is in its memory.
-    FILE_UPLOAD_TEMP_DIR = HUNCH_VAR / "tmp"
-    FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, exist_ok=True)
 STORAGES = {
     "default": _files,
     "staticfiles": {

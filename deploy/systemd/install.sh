@@ -48,7 +48,7 @@ cp "$here"/hunch-.service.d/common.conf "$root/etc/systemd/system/hunch-.service
 settings=$root/etc/hunch/hunch.env
 if [ ! -e "$settings" ]; then
   (umask 077 && cat > "$settings") <<END
-# Settings of Hunch: docs/operation.md names them all. Keep a copy of this file: without HUNCH_IDENTITY_KEY the panel's
+# Settings of Hunch: docs/operation.md names them all. Those of one service alone are in its file beside this one. Keep a copy of this file: without HUNCH_IDENTITY_KEY the panel's
 # ids in the database cannot be read.
 SECRET_KEY=$(random 48)
 HUNCH_IDENTITY_KEY=$(random 32)
@@ -59,6 +59,23 @@ REDIS_URL=redis://127.0.0.1:6379/0
 HUNCH_BEHIND_PROXY=true
 END
 fi
+
+# Secrets that not every service needs, each in the file of a service that does. Empty lines are as if they were not there.
+own_settings() {
+  own=$root/etc/hunch/hunch-$1.env
+  shift
+  [ -e "$own" ] || (umask 077 && printf '# For this service alone: docs/operation.md names the settings.\n' > "$own" && printf '%s=\n' "$@" >> "$own")
+}
+panel="HUNCH_PROLIFIC_TOKEN"
+bucket="AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
+alerts="HUNCH_EMAIL_URL HUNCH_ALERT_EMAILS HUNCH_ALERT_WEBHOOK HUNCH_ALERT_WEBHOOK_SECRET"
+models="HUNCH_LLM_URL HUNCH_LLM_KEY HUNCH_LLM_MODEL HUNCH_EMBEDDINGS_URL HUNCH_EMBEDDINGS_KEY HUNCH_EMBEDDINGS_CACHE VOYAGE_API_KEY"
+own_settings web $panel $bucket HUNCH_EMAIL_URL HUNCH_PROLIFIC_WEBHOOK_SECRET HUNCH_GENERIC_SECRET \
+  HUNCH_GENERIC_CLOSING_SECRET HUNCH_METRICS_TOKEN
+own_settings worker $panel $bucket $alerts
+own_settings beat $panel $bucket $alerts HUNCH_PING_URL
+own_settings worker-ml $bucket $models
+own_settings worker-collect $bucket $models
 
 if [ -n "$root" ]; then
   echo "Wrote the files under $root."

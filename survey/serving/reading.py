@@ -68,6 +68,7 @@ class RequestReader:
         self._message: Any = None
         self._body: _Body | None = None
         self._may_continue = False
+        self.path = ""  # of the request whose head was read last
 
     def feed(self, data: bytes) -> None:
         self._buffer += data
@@ -124,6 +125,7 @@ class RequestReader:
         del buffer[: end + 4]
         self._searched = 0
         self._message = self._parse(head)
+        self.path = unquote(self._message.path)
         self._body = self._body_of(self._message)
         self._may_continue = self._message.version >= (1, 1) and any(
             name == "EXPECT" and value.lower() == "100-continue" for name, value in self._message.headers
@@ -131,7 +133,7 @@ class RequestReader:
         return True
 
     def _body_of(self, message: Any) -> "_Body":
-        limit = self._limit(unquote(message.path))
+        limit = self._limit(self.path)
         headers = dict(message.headers)  # gunicorn has refused a second one of the two
         if "TRANSFER-ENCODING" in headers:
             if headers["TRANSFER-ENCODING"].strip().lower() != "chunked":

@@ -12,6 +12,7 @@ tests/infrastructure/test_request_worker.py, which runs before a new gunicorn is
 
 import enum
 import errno
+import json
 import os
 import queue
 import resource
@@ -499,10 +500,14 @@ class RequestWorker(Worker):
 
     def _refuse(self, connection: ClientConnection, status: int, reason: str, sentence: str) -> None:
         self._refused[f"{status} {reason}"] += 1
+        kind, body = "text/plain; charset=utf-8", sentence
+        if connection.reader.path.startswith("/api/"):  # In the shape of all errors of the API.
+            code = reason.lower().replace(" ", "_")
+            kind, body = "application/json", json.dumps({"error": {"code": code, "message": sentence}})
         connection.outbox.begin()
         connection.outbox.sendall(
-            f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
-            f"Content-Length: {len(sentence) + 1}\r\n\r\n{sentence}\n".encode("ascii")
+            f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+            f"Content-Length: {len(body) + 1}\r\n\r\n{body}\n".encode("ascii")
         )
         self._finish(connection)
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from survey.log_format import LineFormatter
 from survey.models import AuditEntry, FirstAccountLink
 from survey.navigation import GROUPS
 from survey.services.base import first_account
@@ -66,8 +67,8 @@ def test_who_may_see_nothing_of_a_group_finds_no_such_group(onlooker: Any) -> No
 def address() -> str:
     secret = first_account.offer()
     assert secret
-    assert first_account.path(secret) == reverse("admin:first_account", args=[secret])
-    return f"/admin/first-account/{secret}/"
+    assert first_account.path(secret) == reverse("admin:first_account", query={"secret": secret})
+    return f"/admin/first-account/?secret={secret}"
 
 
 def test_the_address_makes_one_superuser_and_logs_them_in(client: Client) -> None:
@@ -113,6 +114,17 @@ def test_only_the_hash_of_the_address_is_stored_and_the_audit_does_not_have_it()
     secret = first_account.offer()
     assert secret and not FirstAccountLink.objects.filter(token_hash=secret).exists()
     assert not any(secret in str(entry.detail) + entry.subject for entry in AuditEntry.objects.all())
+
+
+def test_no_line_of_a_log_has_the_secret_of_the_address(client: Client, caplog: Any) -> None:
+    there = address()
+    with caplog.at_level("DEBUG"):
+        answer = client.get(there)
+        assert client.get(there.replace("secret=", "secret=x")).status_code == 404
+    secret = there.partition("secret=")[2]
+    # gunicorn and the proxy write the path, and Django what it found at which path.
+    assert secret not in answer.wsgi_request.path
+    assert caplog.records and not any(secret in LineFormatter().format(record) for record in caplog.records)
 
 
 def test_the_demos_own_researcher_is_not_the_first_account() -> None:

@@ -17,7 +17,14 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 OPERATION = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
 NOT_OURS = {"DJANGO_SETTINGS_MODULE"}
 # Read by docker-compose.yml alone.
-OF_COMPOSE = {"HUNCH_EXTRAS", "HUNCH_TLS", "HUNCH_CERTIFICATES", "HUNCH_ML_MEMORY", "HUNCH_DATABASE_MEMORY"}
+OF_COMPOSE = {
+    "HUNCH_ACME_URL",
+    "HUNCH_CERTIFICATES",
+    "HUNCH_DATABASE_MEMORY",
+    "HUNCH_EXTRAS",
+    "HUNCH_ML_MEMORY",
+    "HUNCH_TLS",
+}
 # `hunch NAME` and `manage.py NAME`, with what follows on the line or up to the closing backtick.
 CALL = re.compile(r"(?:(?<![\w/.-])hunch|manage\.py) ([a-z][a-z_]+)\b([^`\n#]*)")
 

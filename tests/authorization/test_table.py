@@ -147,7 +147,6 @@ FILLED = {
     ("api/v1/studies/<slug:slug>/stages/", "index"): "2",
     ("api/v1/studies/<slug:slug>/stages/", "action"): "pause",
     ("admin/desk/", "group"): "banks",
-    ("admin/first-account/", "secret"): "no-such-address",
     ("admin/survey/bank/upload/", "pk"): MISSING,
 }
 # What a name stands for, and how it leads to the study.

@@ -26,7 +26,7 @@ limits.REQUEST_DEADLINE = limits.ANSWER_DEADLINE = float(os.environ.get("SERVING
 if "SERVING_LEFT_FOR" in os.environ:
     worker.LEFT_FOR = shares.FRESH = float(os.environ["SERVING_LEFT_FOR"])
 
-LARGE = 12_000_000  # bytes; more than the sockets of both sides hold
+LARGE = int(os.environ.get("SERVING_LARGE", "12000000"))  # bytes; more than the sockets of both sides hold
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

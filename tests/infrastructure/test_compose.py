@@ -1,7 +1,8 @@
 """docker-compose.yml without a container engine: each of our services, by its own command and environment.
 
 Only the addresses of PostgreSQL and Redis, the folders and the port are local. Each service must become healthy by its
-own health check.
+own health check. Where this machine allows it, each runs as the container's user without capabilities, on a read-only
+root with the container's mounts (see containers.py).
 """
 
 import os
@@ -18,10 +19,16 @@ import psycopg
 import pytest
 import yaml
 
+from tests.architecture.test_docs import OF_COMPOSE
+from tests.conftest import NOT_TESTED
 from tests.servers import TETHER
 
+from . import containers
+
 ROOT = Path(__file__).parents[2]
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+COMPOSE_TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load(COMPOSE_TEXT)
+OPERATION = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
 OURS = {name: service for name, service in COMPOSE["services"].items() if service["image"].startswith("hunch-")}
 # Those of a profile run the same command as their neighbour.
 LASTING = sorted(name for name, service in OURS.items() if name != "migrate" and "profiles" not in service)
@@ -79,6 +86,33 @@ def local_environment(name: str, local: dict[str, str]) -> dict[str, str]:
     return {"PATH": path, **described, **local, **heartbeat}
 
 
+def command_line(name: str, command: list[str], local: dict[str, str]) -> dict[str, Any]:
+    """How to run a command of the service, as arguments of subprocess."""
+    environment = local_environment(name, local)
+    if containers.why_not():
+        return {"args": command, "cwd": ROOT, "env": environment}
+    service = OURS[name]
+    mounts = containers.mounts_of(service)
+    outside, inside = local["HUNCH_VAR"], service["environment"]["HUNCH_VAR"]
+    visible = {}
+    for variable, sockets in {"DATABASE_URL": r"host=(/[^&]+)", "REDIS_URL": r"unix://(/[^?]+)"}.items():
+        if place := re.search(sockets, environment[variable]):
+            # Its folder is closed to all others: the container sees the socket alone.
+            socket_path = Path(place[1], ".s.PGSQL.5432") if Path(place[1]).is_dir() else Path(place[1])
+            socket_path.chmod(0o777)
+            seen = f"/sockets/{socket_path.name}"
+            visible[seen] = str(socket_path)
+            environment[variable] = environment[variable].replace(
+                place[1], "/sockets" if Path(place[1]).is_dir() else seen
+            )
+    for variable in ("HUNCH_VAR", "HUNCH_HEARTBEAT"):
+        if variable in environment:
+            environment[variable] = environment[variable].replace(outside, inside)
+    python = [sys.executable, *command[1:]] if command[0] == "python" else command
+    args = containers.enclosed(python, mounts, user=containers.user_of(service), visible=visible, volume=outside)
+    return {"args": args, "env": environment}
+
+
 def has_begun(name: str, local: dict[str, str]) -> bool:
     """Whether it listens, or its heart beats: each look by its health check starts a process."""
     if beat := local_environment(name, local).get("HUNCH_HEARTBEAT"):
@@ -90,31 +124,23 @@ def has_begun(name: str, local: dict[str, str]) -> bool:
 def is_healthy(name: str, local: dict[str, str]) -> bool:
     kind, *command = OURS[name]["healthcheck"]["test"]
     assert kind == "CMD"
-    return subprocess.run(command, cwd=ROOT, env=local_environment(name, local), capture_output=True).returncode == 0
+    return subprocess.run(**command_line(name, command, local), capture_output=True).returncode == 0
 
 
 @pytest.fixture
 def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
     """The database is migrated by its own service; then all others run."""
     migrate = subprocess.run(
-        OURS["migrate"]["command"],
-        cwd=ROOT,
-        env=local_environment("migrate", local),
-        capture_output=True,
-        text=True,
+        **command_line("migrate", OURS["migrate"]["command"], local), capture_output=True, text=True
     )
     assert migrate.returncode == 0, migrate.stdout + migrate.stderr
     assert not any(is_healthy(name, local) for name in LASTING), "healthy before it has started"
     running = {}
     for name in LASTING:
         with Path(local["HUNCH_VAR"], f"{name}.log").open("wb") as log:
-            running[name] = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *OURS[name]["command"]],
-                cwd=ROOT,
-                env=local_environment(name, local),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            how = command_line(name, OURS[name]["command"], local)
+            how["args"] = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *how["args"]]
+            running[name] = subprocess.Popen(**how, stdout=log, stderr=subprocess.STDOUT)
     yield running
     for process in running.values():
         process.terminate()
@@ -132,13 +158,46 @@ def test_each_service_becomes_healthy_by_its_own_check(
     services: dict[str, "subprocess.Popen[bytes]"], local: dict[str, str]
 ) -> None:
     """One test for all: parametrised, its cases would start all services once in each process that runs tests."""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     for name in LASTING:
         while not (has_begun(name, local) and is_healthy(name, local)):
             log = Path(local["HUNCH_VAR"], f"{name}.log").read_text()
             assert services[name].poll() is None, f"{name}: {log}"
             assert time.monotonic() < deadline, f"{name}: {log}"
             time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["", "s3://bucket/folder"])
+def test_the_tables_are_brought_up_to_date_as_the_containers_user(storage: str, tmp_path: Path) -> None:
+    """Every other service waits for it. It gets as far as a database that does not answer."""
+    if reason := containers.why_not():
+        pytest.skip(f"{NOT_TESTED}what a container may write ({reason}): run this as root")
+    local = {
+        "DATABASE_URL": "postgresql://hunch@127.0.0.1:1/hunch",
+        "HUNCH_VAR": str(tmp_path),
+        "HUNCH_STORAGE_URL": storage,
+    }
+    migrate = subprocess.run(
+        **command_line("migrate", OURS["migrate"]["command"], local), capture_output=True, text=True
+    )
+    assert "Connection refused" in migrate.stderr, migrate.stderr
+
+
+@pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
+def test_every_container_may_write_where_something_is_mounted_for_it(name: str) -> None:
+    service = COMPOSE["services"][name]
+    uid, gid = containers.user_of(service)
+    mounts = containers.mounts_of(service)
+    assert len({mount.path for mount in mounts}) == len(mounts) > 0
+    for mount in mounts:
+        if uid == 0:  # It gives what is mounted to whoever it becomes.
+            assert {"CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"} <= set(service["cap_add"])
+        else:
+            assert mount.is_read_only or mount.folder.may_be_written(uid, gid), f"{name}: {mount}"
+    if name in OURS:
+        written = {mount.path for mount in mounts}
+        assert service["environment"]["HUNCH_VAR"] in written
 
 
 def test_every_part_is_described() -> None:
@@ -198,18 +257,61 @@ def holders(secret: str) -> set[str]:
     }
 
 
+WEB, WORKERS = {"web", "web-scale"}, {"worker", "worker-scale"}
+# What not all of ours may have or need. All other settings go to all of them.
+HOLDERS = {
+    "HUNCH_PROLIFIC_TOKEN": {*WEB, *WORKERS, "beat"},
+    "HUNCH_PROLIFIC_WEBHOOK_SECRET": WEB,
+    "HUNCH_GENERIC_SECRET": WEB,
+    "HUNCH_GENERIC_CLOSING_SECRET": WEB,
+    "HUNCH_METRICS_TOKEN": WEB,
+    "HUNCH_EMAIL_URL": {*WEB, *WORKERS, "beat"},  # web refuses receivers of e-mail where none is sent
+    "HUNCH_ALERT_EMAILS": {*WORKERS, "beat"},
+    "HUNCH_ALERT_WEBHOOK": {*WORKERS, "beat"},
+    "HUNCH_ALERT_WEBHOOK_SECRET": {*WORKERS, "beat"},
+    "HUNCH_PING_URL": {"beat"},
+    "AWS_ACCESS_KEY_ID": {*WEB, *WORKERS, *COMPUTING, "beat"},
+    "AWS_SECRET_ACCESS_KEY": {*WEB, *WORKERS, *COMPUTING, "beat"},
+    "HUNCH_LLM_URL": set(COMPUTING),
+    "HUNCH_LLM_KEY": set(COMPUTING),
+    "HUNCH_LLM_MODEL": set(COMPUTING),
+    "HUNCH_EMBEDDINGS_URL": set(COMPUTING),
+    "HUNCH_EMBEDDINGS_KEY": set(COMPUTING),
+    "HUNCH_EMBEDDINGS_CACHE": set(COMPUTING),
+    "VOYAGE_API_KEY": set(COMPUTING),
+}
+
+
+def documented_settings() -> set[str]:
+    rows = re.findall(r"(?m)^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", OPERATION)
+    return {name for row in rows for name in re.findall(r"[A-Z_]+", row)}
+
+
+def named_after(words: str) -> set[str]:
+    """The settings in the sentence of the document that begins like this."""
+    (sentence,) = re.findall(rf"(?s){words}(.+?)\.\s", OPERATION)
+    return set(re.findall(r"`([A-Z_]+)`", sentence))
+
+
+def test_every_documented_setting_reaches_who_reads_it_or_is_named_as_useless() -> None:
+    fixed, useless = named_after("Compose itself sets"), named_after("These do nothing in `.env`:")
+    settings = documented_settings()
+    assert len(settings) > 60 and not fixed & useless and fixed | useless < settings
+    for name in settings - fixed - useless:
+        assert holders(name) >= (wanted := HOLDERS.get(name, set(OURS))), name
+        assert name not in HOLDERS or holders(name) == wanted, name
+    for name in fixed:  # By a value of its own, for whoever has it.
+        values = {str(service["environment"].get(name, "")) for service in OURS.values()} - {""}
+        assert len(values) == 1 and f"${{{name}" not in values.pop(), name
+    assert not any(name in service["environment"] for name in useless for service in OURS.values())
+    assert set(re.findall(r"\$\{(HUNCH_[A-Z_]+)", COMPOSE_TEXT)) - settings == OF_COMPOSE
+
+
 def test_secrets_go_to_who_needs_them_alone() -> None:
-    web, workers = {"web", "web-scale"}, {"worker", "worker-scale"}
     assert holders("POSTGRES_PASSWORD") == {*OURS, "db"}
     assert holders("SECRET_KEY") == holders("HUNCH_IDENTITY_KEY") == set(OURS)
-    assert holders("HUNCH_PROLIFIC_TOKEN") == {*web, *workers, "beat"}
-    assert holders("HUNCH_PROLIFIC_WEBHOOK_SECRET") == holders("HUNCH_GENERIC_SECRET") == web
-    assert holders("HUNCH_GENERIC_CLOSING_SECRET") == web
-    assert holders("HUNCH_METRICS_TOKEN") == web
-    assert holders("HUNCH_EMAIL_URL") == holders("HUNCH_ALERT_WEBHOOK_SECRET") == {*workers, "beat"}
-    assert holders("HUNCH_PING_URL") == {"beat"}
-    assert holders("HUNCH_LLM_KEY") == set(COMPUTING)
-    assert holders("AWS_SECRET_ACCESS_KEY") == {*web, *workers, *COMPUTING, "beat"}
+    for name, services in HOLDERS.items():
+        assert holders(name) == services, name
 
 
 def test_profiles_add_to_what_runs_anyway() -> None:

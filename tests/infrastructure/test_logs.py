@@ -49,6 +49,17 @@ def test_a_record_is_one_line() -> None:
     assert "\n" not in LineFormatter().format(record("first\nsecond"))
 
 
+@pytest.mark.parametrize("formatter", [LineFormatter, JsonFormatter])
+def test_what_a_visitor_sends_writes_no_control_character(formatter: type[logging.Formatter]) -> None:
+    """A terminal would obey ESC; NUL, BEL, C1, a turned line and half a surrogate are no text either."""
+    sent = "/s/\x1b[31mred\x07\x00\x7f\x9b2J\x85\r\u2028\u202e\udc80/é"
+    line = formatter().format(record('"GET %s" 404', sent))
+    assert line.isprintable() and line.encode() and "[31mred" in line and "é" in line
+    assert all(f"\\u{ord(character):04x}" in line for character in "\x1b\x00\x7f\x9b\x85\u202e\udc80") or (
+        json.loads(line)["message"] == f'"GET {sent}" 404'
+    )
+
+
 def test_other_text_stays() -> None:
     assert (
         redact("stage 2 of demo: 300 of 300 slots; is it full? no")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,33 @@ class Proxy:
     web: Server
     certificate: Path
 
-    def connect(self, name: str = "localhost") -> ssl.SSLSocket:
+    def connect(self, name: str = "localhost", *, source: str = "127.0.0.1", buffer: int = 0) -> ssl.SSLSocket:
         context = ssl.create_default_context(cafile=str(self.certificate))
         context.check_hostname = False
-        sock = socket.create_connection(("127.0.0.1", self.tls), timeout=PATIENCE)
+        sock = socket.socket()
+        if buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        sock.settimeout(PATIENCE)
+        sock.bind((source, 0))
+        sock.connect(("127.0.0.1", self.tls))
         return context.wrap_socket(sock, server_hostname=name)
 
-    def ask(self, path: str, method: str = "GET", **given: Any) -> tuple[int, dict[str, str], bytes]:
+    def log(self) -> str:
+        return (self.folder / "access.log").read_text() + (self.folder / "error.log").read_text()
+
+    def kept(self) -> list[str]:
+        """The files in which nginx keeps parts of requests and answers. They have no names any more."""
+        first = (self.folder / "nginx.pid").read_text().strip()
+        workers = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        assert len(workers) == 2
+        files = [str(path.readlink()) for worker in workers for path in Path(f"/proc/{worker}/fd").iterdir()]
+        return [name for name in files if name.startswith(str(self.folder / "temporary"))]
+
+    def ask(
+        self, path: str, method: str = "GET", *, source: str = "127.0.0.1", **given: Any
+    ) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection("localhost", timeout=PATIENCE)
-        connection.sock = self.connect()
+        connection.sock = self.connect(source=source)
         try:
             connection.request(method, path, **given)
             answer = connection.getresponse()
@@ -92,16 +110,17 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Proxy]:
+def started(folder: Path, *, deadline: float = 60.0) -> Iterator[Proxy]:
+    """The proxy in front of a web process that gives a slow client `deadline` seconds."""
     nginx = shutil.which("nginx")
     if nginx is None:
         unavailable("the proxy of docker-compose.yml: install nginx")
     folder.chmod(0o755)
     certificate, key = make_certificate(folder)
     tls, plain, health = free_ports(3)
-    with serving(folder) as web:
+    (folder / "temporary").mkdir(mode=0o777)
+    with serving(folder, deadline=deadline) as web:
         local = {
-            "/etc/nginx/mime.types": str(Path("/etc/nginx/mime.types")),
             "/etc/nginx/conf.d": str(folder / "conf.d"),
             "/etc/nginx/certificates/fullchain.pem": str(certificate),
             "/etc/nginx/certificates/privkey.pem": str(key),
@@ -113,6 +132,8 @@ def started(folder: Path) -> Iterator[Proxy]:
             "listen 80": f"listen 127.0.0.1:{plain}",
             "listen 127.0.0.1:8080": f"listen 127.0.0.1:{health}",
             "client_header_timeout 10s": "client_header_timeout 1s",
+            "include /etc/nginx/mime.types;": "include /etc/nginx/mime.types;"
+            + "".join(f" {name}_temp_path {folder}/temporary/{name};" for name in ("client_body", "proxy")),
         }
         names = NAMES.replace(",", " ")
         (folder / "conf.d" / "tls").mkdir(parents=True)
@@ -155,9 +176,16 @@ def test_a_request_arrives_over_tls_with_the_clients_own_address(proxy: Proxy) -
     status, _headers, body = proxy.ask("/a?PROLIFIC_PID=5f1a2b3c", headers={"X-Forwarded-For": "203.0.113.9"})
     said = json.loads(body)
     assert (status, said["path"], said["forwarded"]) == (200, "/a", ["https", "127.0.0.1", "localhost"])
-    assert eventually(lambda: '"GET /a" 200' in (proxy.folder / "access.log").read_text())
-    logs = (proxy.folder / "access.log").read_text() + (proxy.folder / "error.log").read_text()
-    assert "5f1a2b3c" not in logs
+    # Of a person's address the log has the network, and nothing of what a panel wrote into the query string.
+    assert eventually(lambda: '127.0.0.0 "GET /a" 200' in proxy.log())
+    assert "5f1a2b3c" not in proxy.log() and "127.0.0.1" not in proxy.log()
+
+
+def test_no_control_character_of_a_request_reaches_the_log(proxy: Proxy) -> None:
+    assert proxy.ask("/s/%1b%5b31mred%07%7f%c2%9b%0aGET")[0] == 200
+    assert eventually(lambda: "31mred" in proxy.log())
+    assert "\\x1B[31mred\\x07\\x7F\\xC2\\x9B\\x0AGET" in proxy.log()
+    assert proxy.log().replace("\n", "").isprintable()
 
 
 def test_a_body_is_passed_on_whole_and_within_the_limits_of_web(proxy: Proxy) -> None:
@@ -166,8 +194,9 @@ def test_a_body_is_passed_on_whole_and_within_the_limits_of_web(proxy: Proxy) ->
     assert proxy.ask("/s/demo/", "POST", body=b"a" * 300_000)[0] == 413
     status, headers, body = proxy.ask("/api/v1/sittings/", "POST", body=b"a" * 300_000)
     assert (status, headers["Content-Type"]) == (413, "application/json")
-    assert json.loads(body)["error"]["code"] == "too_large"
-    assert str(settings.HUNCH_MAX_BODY) in json.loads(body)["error"]["message"]
+    error = json.loads(body)["error"]
+    assert (error["code"], len(error["request_id"])) == ("too_large", 32)
+    assert str(settings.HUNCH_MAX_BODY) in error["message"]
     status, _headers, body = proxy.ask("/admin/survey/bank/", "POST", body=b"a" * 300_000)
     assert (status, json.loads(body)["size"]) == (200, 300_000)
 
@@ -182,6 +211,65 @@ def test_without_tls_one_is_sent_to_it_and_other_names_are_refused(proxy: Proxy)
     assert connection.getresponse().status == 421
     with pytest.raises(ssl.SSLError):
         proxy.connect("elsewhere.example.org")
+    assert proxy.ask("/", headers={"Host": "elsewhere.example.org"})[0] == 421
+
+
+@pytest.mark.parametrize(
+    "line", [b"GET /" + b"a" * 9_000 + b" HTTP/1.1", b"GET /\x01 HTTP/1.1", b"TRACE /api/ HTTP/1.1"]
+)
+def test_what_is_no_request_that_we_know_gets_the_apis_kind_of_error(proxy: Proxy, line: bytes) -> None:
+    with proxy.connect() as sock:
+        sock.sendall(line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        head, _, body = read_all(sock).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400") and b"application/json" in head
+    assert json.loads(body)["error"]["code"] == "bad_request"
+
+
+def upload(length: int = 20_000_000) -> bytes:
+    head = f"POST /admin/survey/bank/add/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+    return head.encode() + b"a" * 1000
+
+
+def test_the_proxy_keeps_nothing_of_what_is_sent_or_not_read(proxy: Proxy) -> None:
+    """Its files are in its memory, of 256 MB: twenty uploads, or one slow reader of a large file, would end it."""
+    with proxy.connect() as sender, proxy.connect(buffer=4096) as reader:
+        sender.sendall(upload() + b"a" * 2_000_000)
+        reader.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert reader.recv(12) == b"HTTP/1.1 200"
+        assert eventually(lambda: '"GET /large" 200' in proxy.web.log.read_text())
+        assert proxy.kept() == []
+    assert len(proxy.ask("/large")[2]) == 12_000_000
+    _status, _headers, body = eventually(
+        lambda: (answer := proxy.ask("/admin/survey/bank/add/", "POST", body=b"a" * 20_000_000))[0] == 200 and answer
+    )
+    assert json.loads(body)["size"] == 20_000_000 and proxy.kept() == []
+
+
+def test_an_address_may_send_two_large_files_at_a_time_and_all_together_eight(proxy: Proxy) -> None:
+    def is_refused(source: str) -> bool:
+        return proxy.ask("/admin/survey/bank/add/", "POST", body=b"a", source=source)[0] == 429
+
+    with ExitStack() as stack:
+        for number in (2, 3, 4, 5):
+            for _ in range(2):
+                stack.enter_context(proxy.connect(source=f"127.0.0.{number}")).sendall(upload())
+            assert eventually(lambda number=number: is_refused(f"127.0.0.{number}"))
+            assert is_refused("127.0.0.6") == (number == 5)
+        assert proxy.ask("/admin/survey/bank/", "POST", body=b"a", source="127.0.0.2")[0] == 200
+    assert eventually(lambda: not is_refused("127.0.0.6"))
+
+
+def test_the_deadline_of_web_ends_a_body_that_drips(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """nginx alone would wait as long as a byte comes every ten seconds."""
+    with started(tmp_path_factory.mktemp("impatient"), deadline=0.5) as running, running.connect() as sock:
+        sock.sendall(upload())
+        assert b"The request took too long to arrive" in read_all(sock)
+        with running.connect() as other:
+            other.sendall(
+                upload().replace(b"/admin/survey/bank/add/", b"/api/v1/sittings/").replace(b"20000000", b"2000")
+            )
+            head, _, body = read_all(other).partition(b"\r\n\r\n")
+        assert b"application/json" in head and json.loads(body)["error"]["code"] == "request_timeout"
 
 
 def test_a_header_that_does_not_come_ends_the_connection(proxy: Proxy) -> None:
@@ -211,13 +299,28 @@ def test_one_address_may_not_send_as_many_requests_as_it_likes(without_web: Prox
     assert 0 < answers.count(b"HTTP/1.1 503") <= most  # These were passed on to web, which is not there.
     assert answers.count(b"HTTP/1.1 503") + answers.count(b"HTTP/1.1 429") == 401
     assert answers.count(b"HTTP/1.1 429") > 0 and b"Retry-After: 5" in answers
+    _status, headers, body = eventually(lambda: one_too_many(without_web))
+    assert (headers["Content-Type"], headers["Retry-After"]) == ("application/json", "5")
+    assert json.loads(body)["error"]["code"] == "throttled"
+
+
+def one_too_many(proxy: Proxy) -> tuple[int, dict[str, str], bytes] | None:
+    """The answer of the API to an address that has used up its requests."""
+    with proxy.connect() as sock:
+        sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\n\r\n" * 250)
+        sock.sendall(b"GET /s/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        read_all(sock)
+    answer = proxy.ask("/api/v1/sittings/")
+    return answer if answer[0] == 429 else None
 
 
 def test_where_web_is_down_a_page_says_when_to_try_again(without_web: Proxy) -> None:
     _status, headers, body = eventually(lambda: (found := without_web.ask("/s/demo/"))[0] == 503 and found)
     assert (headers["Retry-After"], headers["Cache-Control"]) == ("10", "no-store")
     assert b"Wait ten seconds" in body
-    assert eventually(lambda: without_web.ask("/api/v1/sittings/")[0] == 503)
+    _status, headers, body = eventually(lambda: (answer := without_web.ask("/api/v1/sittings/"))[0] == 503 and answer)
+    assert (headers["Content-Type"], headers["Retry-After"]) == ("application/json", "10")
+    assert json.loads(body)["error"]["code"] == "unavailable"
 
 
 # The files, without an nginx

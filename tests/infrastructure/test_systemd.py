@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import unavailable
 
-from .test_compose import COMPOSE, SECRETS, interpolate
+from .test_compose import COMPOSE, HOLDERS, SECRETS, interpolate
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
@@ -69,7 +69,8 @@ def test_each_service_runs_what_its_container_runs(name: str) -> None:
 
 def test_every_service_is_hardened_and_none_is_root() -> None:
     common = parsed(UNITS / "hunch-.service.d" / "common.conf")["Service"]
-    assert common["User"] == "hunch" and common["EnvironmentFile"] == "/etc/hunch/hunch.env"
+    assert common["User"] == "hunch"
+    assert common["EnvironmentFile"].split() == ["/etc/hunch/hunch.env", "-/etc/hunch/%p.env"]
     for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "RestrictNamespaces", "LockPersonality"):
         assert common[name] == "yes", name
     assert common["ProtectSystem"] == "strict" and common["CapabilityBoundingSet"] == ""
@@ -99,8 +100,22 @@ def test_the_script_installs_everything_and_keeps_keys_for_root_alone(installed:
     assert (run.returncode, run.stdout.strip()) == (0, str(installed / "opt/hunch")), run.stderr
 
 
+def test_a_service_gets_the_secrets_that_its_container_gets(installed: Path) -> None:
+    settings = installed / "etc/hunch"
+    files = {path.stem.removeprefix("hunch-"): path for path in settings.glob("hunch-*.env")}
+    assert set(files) == {"web", "worker", "worker-ml", "worker-collect", "beat"}
+    for service, path in files.items():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        named = {line.partition("=")[0] for line in path.read_text().splitlines() if not line.startswith("#")}
+        assert named == {name for name, holders in HOLDERS.items() if service in holders}, service
+    shared = (settings / "hunch.env").read_text()
+    assert not any(f"{name}=" in shared for name in HOLDERS)
+
+
 def test_a_second_run_keeps_settings_and_keys(installed: Path) -> None:
     before = (installed / "etc/hunch/hunch.env").read_text()
+    of_web = installed / "etc/hunch/hunch-web.env"
+    of_web.write_text(of_web.read_text().replace("HUNCH_METRICS_TOKEN=", f"HUNCH_METRICS_TOKEN={'m' * 32}"))
     stale = installed / "opt/hunch/survey/stale.py"
     stale.touch()
     subprocess.run(
@@ -110,6 +125,7 @@ def test_a_second_run_keeps_settings_and_keys(installed: Path) -> None:
         capture_output=True,
     )
     assert (installed / "etc/hunch/hunch.env").read_text() == before and not stale.exists()
+    assert "m" * 32 in of_web.read_text()
 
 
 def test_systemd_understands_every_unit(installed: Path, tmp_path: Path) -> None:
