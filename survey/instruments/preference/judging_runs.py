@@ -17,6 +17,7 @@ from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.banks.collecting import LOCAL
+from survey.services.banks.csv_rows import number_of
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import Problems, read_table
 from survey.services.base.auditing import record
@@ -101,7 +102,7 @@ def judge_replies(
     calls = list(_calls(run, template, question))
     if not calls:
         raise HunchError(f"{run.study.slug}: there is no item to judge")
-    judge, _created = LanguageModel.objects.get_or_create(name=run.name or run.model)
+    judge = LanguageModel.named(run.name or run.model)
     result = JudgeResult(judge=judge.name, wanted=len(calls))
     todo = list(_not_stored(calls, judge, template, result))
     record("judge_replies", run.study, by=by, via="command", model=run.model, template=template.name, wanted=len(calls))
@@ -399,7 +400,7 @@ def _imported(
 def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, by: Any) -> dict[str, int]:
     new: dict[str, int] = {}
     for name in dict.fromkeys(name for name, _verdict in found):
-        judge, _created = LanguageModel.objects.get_or_create(name=name)
+        judge = LanguageModel.named(name)
         own = [verdict for judged_by, verdict in found if judged_by == name]
         stored = {
             (one.template, one.a_id, one.b_id, one.first): one
@@ -423,8 +424,5 @@ def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, 
 
 
 def _number(text: str, low: float, high: float) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if low <= value <= high else None
+    value = number_of(text)
+    return value if value is not None and low <= value <= high else None

@@ -1,6 +1,6 @@
 """Is a language model's reply the right answer? Finds what a reply states, in the many ways that models write it.
 
-Uses only the standard library. Replies may be untidy. One that states no answer, or two, is wrong, and the verdict says
+Replies may be untidy. One that states no answer, or two, is wrong, and the verdict says
 why. The kind of answer follows from the key: a letter (A to R), a number, one of two words (yes or no, valid or
 invalid, true or false), or a short text.
 """
@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+from predictors.markup import plain_text
 
 LETTERS = "ABCDEFGHIJKLMNOPQR"
 WORD_PAIRS = (("yes", "no"), ("valid", "invalid"), ("true", "false"))
@@ -92,7 +94,7 @@ def tidy(response: str) -> str:
 
 def options_of(question: str) -> dict[str, str]:
     """Letter to words of the options that a question's text lists as "(A) words", separated by markup or line ends."""
-    text = re.sub(r"</?b>", "", question).replace("<br>", "\n")
+    text = plain_text(question)
     return {
         letter: words.strip() for letter, words in re.findall(rf"^\s*\(([{LETTERS}])\)\s*(.*)$", text, re.MULTILINE)
     }

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from survey.contracts import instruments
 from survey.contracts.screens import Screen
 from survey.exceptions import FieldErrors, HunchError, OutOfOrder
+from survey.letters import control_character
 from survey.models import (
     Assignment,
     AttentionAnswer,
@@ -189,17 +190,13 @@ def _step_after(sitting: Sitting, shown: Step, following: Screen | None) -> Step
 
 
 def _refuse_unstorable(data: Mapping[str, Any]) -> None:
-    """PostgreSQL cannot store NUL, nor half a surrogate pair, which JSON can carry."""
-    errors = {}
-    for name, value in data.items():
-        try:
-            text = str(value)
-            text.encode()
-        except UnicodeEncodeError:
-            errors[str(name)] = [_("This text holds a character that cannot be stored. Please remove it.")]
-        else:
-            if "\x00" in text:
-                errors[str(name)] = [_("This text holds a character that cannot be stored. Please remove it.")]
+    """PostgreSQL cannot store NUL, nor half a surrogate pair, which JSON can carry; other control characters would
+    change a terminal that shows them."""
+    errors = {
+        str(name): [_("This text holds a character that cannot be stored. Please remove it.")]
+        for name, value in data.items()
+        if control_character(str(value))
+    }
     if errors:
         raise FieldErrors(errors)
 
