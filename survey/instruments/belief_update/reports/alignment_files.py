@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors import datasets
 from predictors.cell_numbers import number_of
+from predictors.datasets import PairTable
 from predictors.markup import plain_text
 from survey.exceptions import FileErrors, Problem
 from survey.services.banks import tables
@@ -150,6 +152,17 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
         yield row["id"].strip(), row["source"], row["question"]
 
 
+def read_pairs(path: Path | str) -> PairTable:
+    """The rows of one table with pairs and labels, for predictors.
+
+    Raises:
+        FileErrors: it is no table.
+        PredictorError: as in `predictors.datasets.read`.
+    """
+    table = tables.read_path(path, limits=tables.OWN_FILES, guesses=False)
+    return datasets.read(path, (table.header, rows_with(table, ())))
+
+
 @dataclass(frozen=True)
 class Matched:
     """The models' rows for a sample, and notes on what could not be matched. `given`: by model and question how right
@@ -260,15 +273,19 @@ def _probability(text: str) -> float | None:
 
 def csv_rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row of a table as texts, with the line on which it begins; further columns are allowed."""
-    return _rows(tables.read_path(path, limits=tables.OWN_FILES, guesses=False), columns)
+    return rows_with(tables.read_path(path, limits=tables.OWN_FILES, guesses=False), columns)
 
 
 def csv_rows_of(content: bytes, path: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """The same of what a file holds; `path` names it in messages."""
-    return _rows(tables.read(content, path, limits=tables.OWN_FILES, guesses=False), columns)
+    return rows_with(tables.read(content, path, limits=tables.OWN_FILES, guesses=False), columns)
 
 
-def _rows(table: tables.ReadTable, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def rows_with(table: tables.ReadTable, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """
+    Raises:
+        FileErrors: it lacks one of these columns, or a row has other fields than the header.
+    """
     problems = Problems()
     rows = list(rows_of(table, problems, required=columns, optional=None))
     problems.raise_if_any()
