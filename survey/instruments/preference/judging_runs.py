@@ -308,8 +308,13 @@ def _cost(run: JudgeRun, result: JudgeResult) -> Decimal | None:
 # Judgements that one has
 
 
-def import_judgements(path: Path, study: Study, *, by: Any = None) -> dict[str, int]:
+def import_judgements(
+    path: Path, study: Study, *, by: Any = None, say: Callable[[str], object] = lambda _note: None
+) -> dict[str, int]:
     """Store judges' verdicts on the replies of a study; returns how many are new, by judge.
+
+    Args:
+        say: called with what is to be known of the file, before anything is stored.
 
     Raises:
         FileErrors: every problem with its line; nothing is written.
@@ -339,6 +344,8 @@ def import_judgements(path: Path, study: Study, *, by: Any = None) -> dict[str, 
     if not found and not problems:
         problems.add(file, 1, "file", "holds no judgement: add at least one row")
     problems.raise_if_any()
+    for note in problems.notes:
+        say(note)
     return _store_imported(found, study, by=by)
 
 
