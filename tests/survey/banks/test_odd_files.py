@@ -107,6 +107,8 @@ def test_utf_8_with_some_other_bytes_is_refused_with_their_lines() -> None:
         "b:4: file: byte 8 of this line is not UTF-8, as the rest is: save the file as UTF-8",
     ]
     assert refused(mixed.replace(b"\n", b"\r"))[0].startswith("b:3: file: byte 11")
+    mostly = b"id,text\n0," + "Größe".encode() + b"\n" + b"1,M\xfcller wei\xdf\n" * 12
+    assert len(refused(mostly)) == 12
     within = b"id,text\n1," + "Größe und ".encode() + b"Stra\xdfe\n"
     assert refused(within)[0].startswith("b:2: file: byte 19")
     assert tables.read(mixed, "b", TableReading(encoding="cp1252")).rows[1] == (3, ["2", "geo", "Straße?", "Rome"])
