@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.cell_numbers import number_of
 from predictors.errors import PredictorError
 from predictors.hardness import IN_FILES, MODELS, PEOPLE
+from predictors.markup import plain_text
 from predictors.pairs import Pair, Progress
 from predictors.registry import Estimator
 
@@ -36,7 +37,6 @@ TEXT_COLUMNS = ("q1", "q2", "source1", "source2")
 LABEL_COLUMNS = (*TEXT_COLUMNS, "previous_correct", "belief_change")
 SOFT_COLUMNS = (*TEXT_COLUMNS, "pred_if_correct", "pred_if_incorrect")
 
-_MARKUP = re.compile(r"</?b>|<br>")
 _YES_NO = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0}
 _ARRAYS = ("labels", "weights", "responses", "majority", "counted")
 _COLUMNS = {PEOPLE: "priors", MODELS: "models_right"}
@@ -176,23 +176,25 @@ def predicts_majorities(estimator: Estimator) -> bool:
     return hasattr(estimator, "predict_majority")
 
 
-def plain_text(text: str) -> str:
-    """A question as a reader sees it: `<br>` is a line break, `<b>` and `</b>` are dropped, all else is text."""
-    return _MARKUP.sub(lambda found: "\n" if found[0] == "<br>" else "", text).strip()
+Lines = tuple[Sequence[str], Iterable[tuple[int, dict[str, str]]]]
+"""A header, and the cells of each row by column with the number of its line."""
 
 
-def read(path: Path | str) -> PairTable:
+def read(path: Path | str, lines: Lines | None = None) -> PairTable:
     """The rows of one CSV file (UTF-8), in their order.
+
+    Args:
+        lines: what the file holds, where somebody else has read it; then `path` names it in messages.
 
     Raises:
         PredictorError: the file cannot be read, lacks columns or rows, or holds a cell that cannot be used; one line
             a problem, `FILE:LINE: column: what to do`.
     """
-    header, lines = _lines(Path(path))
+    header, cells = lines or _lines(Path(path))
     if set(LABEL_COLUMNS) <= set(header):
-        rows = _labelled(str(path), header, lines)
+        rows = _labelled(str(path), header, cells)
     elif set(SOFT_COLUMNS) <= set(header):
-        rows = _soft(str(path), header, lines)
+        rows = _soft(str(path), header, cells)
     else:
         lacking = [name for name in LABEL_COLUMNS if name not in header]
         raise PredictorError(
@@ -262,11 +264,8 @@ class _Rows:
         self, line: int, cells: dict[str, str], column: str, meaning: str, allowed: Callable[[float], bool]
     ) -> float:
         """The number in a cell; a problem is noted and 0 returned where there is none or it is not allowed."""
-        try:
-            value = float(cells[column])
-        except ValueError:
-            value = float("nan")
-        if not allowed(value):  # Every comparison with NaN is false, so NaN is refused here too.
+        value = number_of(cells[column])
+        if value is None or not allowed(value):
             self.problem(line, column, f"{cells[column][:40]!r} is not {meaning}.")
             return 0.0
         return value
@@ -316,7 +315,7 @@ class _Rows:
         return np.array(self.beside[name], dtype=np.float64) if name in self.beside else None
 
 
-def _labelled(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[str, str]]]) -> _Rows:
+def _labelled(file: str, header: Sequence[str], lines: Iterable[tuple[int, dict[str, str]]]) -> _Rows:
     rows = _Rows(file)
     rows.states_responses = "responses" in header
     rows.states_respondents = "respondent" in header
@@ -359,7 +358,7 @@ def _labelled(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[
     return rows
 
 
-def _soft(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[str, str]]]) -> _Rows:
+def _soft(file: str, header: Sequence[str], lines: Iterable[tuple[int, dict[str, str]]]) -> _Rows:
     rows = _Rows(file)
     for line, cells in lines:
         texts = rows.texts(line, cells)
@@ -376,7 +375,7 @@ def _soft(file: str, header: Sequence[str], lines: Iterator[tuple[int, dict[str,
 def _lines(path: Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """The header, and the cells of each row by column with the number of the line on which the row ends."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig").lstrip("\ufeff")
     except OSError as exc:
         raise PredictorError(f"{path}: cannot be read ({exc.strerror}); check the path.") from exc
     except UnicodeDecodeError as exc:
@@ -404,7 +403,7 @@ def _cells(path: Path, header: list[str], reader: Iterator[list[str]]) -> Iterat
         except csv.Error as exc:
             raise PredictorError(f"{path}:{line + 1}: is not CSV ({exc}).") from exc
         line = reader.line_num  # type: ignore[attr-defined]
-        if not cells:  # A blank line, which editors leave at the end.
+        if not any(cell.strip() for cell in cells):  # Editors leave blank lines at the end, and sheets empty rows.
             continue
         if len(cells) != len(header):
             raise PredictorError(

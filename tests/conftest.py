@@ -335,6 +335,15 @@ def study_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def tracker_inputs() -> Path:
+    """The folder with small inputs of the kinds that fail elsewhere, which are not part of this repository."""
+    folder = Path(settings.HUNCH_STUDY_DATA) / "tracker_inputs"
+    if not (folder / "README.md").is_file():
+        pytest.skip(f"{NOT_TESTED}small inputs: HUNCH_STUDY_DATA names no folder with tracker_inputs/README.md")
+    return folder
+
+
 @pytest.fixture
 def child_environment(transactional_db: None) -> dict[str, str]:
     """The environment of a process that a test starts on its own database; rows must be committed."""

@@ -50,6 +50,11 @@ class LookForm(forms.Form):
     )
     numbered = forms.BooleanField(required=False, label="Make the ids from the rows' order")
     task = forms.CharField(required=False, max_length=120, label="One task for all questions")
+    tags = forms.ChoiceField(
+        required=False,
+        label="<b>, </b> and <br> in the texts",
+        choices=[("", "As most texts look"), ("html", "HTML: they are markup"), ("letters", "Letters: they are shown")],
+    )
     encoding = forms.ChoiceField(required=False, label="Encoding")
     delimiter = forms.ChoiceField(required=False, label="Fields are separated by")
     sheet = forms.ChoiceField(required=False, label="Sheet")
@@ -194,6 +199,7 @@ def _choice(posted: Any) -> ColumnChoice | None:
         {name: column for name, column in chosen.items() if column},
         numbered=bool(posted.get("numbered")),
         task=posted.get("task", "").strip(),
+        html={"html": True, "letters": False}.get(posted.get("tags", "")),
     )
 
 
@@ -207,6 +213,7 @@ def _initial(proposal: uploads.BankProposal, name: str) -> dict[str, Any]:
         "sheet": reading.sheet,
         "numbered": proposal.choice.numbered,
         "task": proposal.choice.task,
+        "tags": {True: "html", False: "letters", None: ""}[proposal.choice.html],
         **{f"column_{column}": given for column, given in proposal.choice.columns.items()},
     }
 

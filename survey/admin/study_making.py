@@ -15,8 +15,9 @@ from django.utils.module_loading import import_string
 
 from survey import study_file
 from survey.contracts import instruments, panels
-from survey.exceptions import HunchError
+from survey.exceptions import FileErrors, HunchError
 from survey.models import Study
+from survey.services.banks import decoding
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.studies import archiving, creating, file_texts
@@ -177,12 +178,10 @@ class StudyMakingPages(StudyFilePages):
         if sent.size > study_file.LONGEST_FILE:
             return self._beginnings(request, problems=[f"{sent.name}: file: {study_file.too_large(sent.size)}"])
         try:
-            text = sent.read().decode("utf-8-sig").replace("\r\n", "\n")
-        except UnicodeDecodeError:
-            return self._beginnings(request, problems=[f"{sent.name}: file: is not UTF-8 text: save it as UTF-8"])
-        if "\0" in text:
-            return self._beginnings(request, problems=[f"{sent.name}: file: is no text: send a TOML file"])
-        return self._editor(request, text=text)
+            text = decoding.toml_text(sent.read(), str(sent.name))
+        except FileErrors as exc:
+            return self._beginnings(request, problems=exc.lines)
+        return self._editor(request, text=text.replace("\r\n", "\n"))
 
     def _editor(self, request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
         form = form or TextForm(initial={"text": text})

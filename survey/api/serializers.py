@@ -150,7 +150,8 @@ class BeginSerializer(serializers.Serializer[Any]):
 
 class PartSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        choices=["question", "text", "number"], help_text="question: <b>, </b> and <br> are markup, the rest is text."
+        choices=["question", "text", "number"],
+        help_text="question: <b>, </b> and <br> are markup, and &lt;br&gt; is the letters <br>; the rest is text.",
     )
     value = serializers.JSONField()
 

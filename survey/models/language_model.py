@@ -4,6 +4,9 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from survey.exceptions import HunchError
+from survey.letters import problem_of
+
 from .leased import Leased
 from .question import Bank, Question
 
@@ -19,6 +22,24 @@ class LanguageModel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def named(cls, name: str) -> "LanguageModel":
+        """The model of this name, made where there is none.
+
+        Raises:
+            HunchError: the name holds what cannot be seen, or is too long.
+        """
+        model = cls.objects.filter(name=name).first()
+        if model is None:
+            longest = cls._meta.get_field("name").max_length or 0
+            wrong = problem_of(name) if name.strip() else "is empty"
+            if len(name) > longest:
+                wrong = f"{name[:60]!r} has {len(name)} characters; at most {longest}"
+            if wrong:
+                raise HunchError(f"name of a language model: {wrong}")
+            model, _created = cls.objects.get_or_create(name=name)
+        return model
 
 
 class ModelAnswerQuerySet(models.QuerySet["ModelAnswer"]):

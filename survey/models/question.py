@@ -1,17 +1,15 @@
 """Question, task and bank. A bank is a named, versioned set that never changes once imported."""
 
 import html
-import re
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
-from .quick import QuickRows
+from predictors.markup import MARKUP, plain_text, shown_letters
 
-# The only markup in a question's text, in exactly this spelling. All else, also "<b >" or "<BR>", is shown as text.
-MARKUP = re.compile(r"(</?b>|<br>)")
+from .quick import QuickRows
 
 
 def render_text(text: str) -> SafeString:
@@ -30,15 +28,10 @@ def render_text(text: str) -> SafeString:
                 parts.append("</b>")
             bold = False
         else:
-            parts.append(html.escape(piece))
+            parts.append(html.escape(shown_letters(piece)))
     if bold:  # An unclosed <b> must not embolden the rest of the page.
         parts.append("</b>")
     return mark_safe("".join(parts))  # noqa: S308 - every piece is one of three literals or escaped just above
-
-
-def plain_text(text: str) -> str:
-    """The text as a reader sees it: line breaks as newlines, no markup. This is what predictors are given."""
-    return MARKUP.sub(lambda found: "\n" if found[0] == "<br>" else "", text).strip()
 
 
 class Bank(models.Model):
@@ -92,7 +85,9 @@ class Question(QuickRows):
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="questions")
     position = models.PositiveIntegerField(help_text="Place in the bank's fixed order, from 0.")
     external_id = models.CharField(max_length=200)
-    text = models.TextField(help_text="Byte for byte as in the file. <b>, </b> and <br> are markup, all else is text.")
+    text = models.TextField(
+        help_text="As in the file. <b>, </b> and <br> are markup; where they are letters, &lt;br&gt; stands."
+    )
     answer = models.TextField(blank=True, help_text="The key. Empty where the question has none.")
     reason = models.TextField(blank=True, help_text="Why the key is right.")
     extra = models.JSONField(default=dict, blank=True, help_text="Further columns of the file, for an instrument.")

@@ -16,8 +16,8 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.contracts.panels import Event, EventRefused, EventSubject, PanelClient, PanelIds, PanelMissing
 from survey.exceptions import HunchError
+from survey.letters import control_character
 from survey.models import Posting, WebhookEvent
-from survey.services.base.storable import can_be_stored
 from survey.services.sittings.identities import seal, unseal
 
 from .asking import can_ask, client_of, words_of
@@ -48,7 +48,7 @@ def take(panel: str, *, headers: Mapping[str, str], body: bytes, now: float | No
         read = kind.read_event(headers=headers, body=body, now=time.time() if now is None else now)
     except RecursionError as exc:  # Whatever the panel's own reader looks for, it may be nested too deep.
         raise EventRefused("The body is not an event.", code="bad_event", status=400) from exc
-    if not all(can_be_stored(text) for text in (read.event_id, read.kind, read.resource, read.person, read.signed)):
+    if any(control_character(text) for text in (read.event_id, read.kind, read.resource, read.person, read.signed)):
         raise EventRefused("The event holds a character that cannot be stored.", code="bad_event", status=400)
     event = WebhookEvent(
         panel=panel,

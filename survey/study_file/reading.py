@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from survey.exceptions import FileErrors, Problem
+from survey.letters import control_character
 
 from . import bounds
 from .base import Place, Words, WrongKey, WrongKeys, dotted
@@ -169,7 +170,11 @@ def parse(text: str) -> StudyConfig:
         words = toml_words(message, dict(enumerate(text.splitlines(), start=1)).get(line, ""))
         raise StudyFileError([Problem("", line, "file", f"not TOML: {words}")]) from exc
     lines = _lines_of_keys(text)
-    foreign = [*_keys_of_another_kind(raw, lines), *_keys_of_ready_forms(raw, lines)]
+    foreign = [
+        *_control_characters(raw, (), lines),
+        *_keys_of_another_kind(raw, lines),
+        *_keys_of_ready_forms(raw, lines),
+    ]
     try:
         config = StudyConfig.model_validate(raw)
     except ValidationError as exc:
@@ -242,6 +247,16 @@ def _leave_out(raw: Any, error: Mapping[str, Any], left_out: list[Place]) -> boo
     del table[location[-1]]
     left_out.append(location)
     return True
+
+
+def _control_characters(value: Any, place: Place, lines: Mapping[Place, int]) -> Iterator[Problem]:
+    """Texts with characters that TOML lets in as an escape, such as \\u0007."""
+    if isinstance(value, str):
+        if message := control_character(value):
+            yield _at(place, message, lines)
+    elif isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _control_characters(inner, (*place, key), lines)
 
 
 def _keys_of_another_kind(raw: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[Problem]:

@@ -1,5 +1,6 @@
 """A bank in the browser: sent, looked at, confirmed. Until then nothing but the file is kept, for who sent it."""
 
+import io
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
+from openpyxl import Workbook
 
 from survey.contracts import instruments
 from survey.models import AuditEntry, Bank, Upload
@@ -189,3 +192,36 @@ def test_the_command_reads_the_same_and_says_how(tmp_path: Path, capsys: Any) ->
         call_command("import_questions", str(path), "--bank", "mine")
     said = capsys.readouterr()
     assert "has no column 'question'" in said.err and "--column question='Frage'" in said.err
+
+
+def test_the_page_says_what_the_command_says_before_anything_is_stored(
+    client: Client, tmp_path: Path, capsys: Any
+) -> None:
+    content = "id,source,question,answer,\nq1,geo,What is <br>?,x,\nQ1,geo,Which? (A) two (B) two,A,\n"
+    url = send(client, content).url
+    page = client.get(url)
+    words = page.context["proposal"].notes
+    assert len(words) == 4 and all(escape(line) in page.content.decode() for line in words)
+    (tmp_path / "fragen.csv").write_text(content)
+    call_command("import_questions", str(tmp_path / "fragen.csv"), bank="mine", letters=False)
+    assert [line.replace(f"{tmp_path}/", "") for line in capsys.readouterr().err.splitlines()] == list(words)
+    page = client.post(url, fields_of(page) | {"tags": "html", "store": "1"})
+    assert "What you chose changes what would be stored" in page.content.decode()
+    client.post(url, fields_of(page) | {"store": "1"})
+    texts = dict(Bank.objects.values_list("name", "questions__text").order_by("questions__position")[:2])
+    assert set(texts) == {"fragen", "mine"}
+    assert Bank.objects.get(name="fragen").questions.get(external_id="q1").plain == "What is \n?"
+    assert Bank.objects.get(name="mine").questions.get(external_id="q1").plain == "What is <br>?"
+
+
+def test_the_page_refuses_what_a_sheet_shows_otherwise_at_its_cell(client: Client) -> None:
+    book = Workbook()
+    sheet: Any = book.active
+    sheet.append(["id", "source", "question", "answer"])
+    sheet.append(["q1", "geo", "Share?", 0.5])
+    sheet["D2"].number_format = "0%"
+    out = io.BytesIO()
+    book.save(out)
+    page = client.get(send(client, out.getvalue(), "a.xlsx").url)
+    words = page.content.decode()
+    assert "D2: is shown as &#x27;50%&#x27;" in words and "Store the bank" not in words

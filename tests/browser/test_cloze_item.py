@@ -23,7 +23,7 @@ def study(tmp_path: Path) -> Any:
     path = tmp_path / "sentences.csv"
     rows = [f's{number},source,"{text}",5' for number, text in enumerate(SENTENCES)]
     path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n", encoding="utf-8")
-    call_command("import_questions", str(path), bank="sentences", format="sentences")
+    call_command("import_questions", str(path), bank="sentences", format="sentences", html=True)
     return cast.open_study(
         bank="sentences",
         instrument={"kind": "cloze", "options": {"least": 1}},

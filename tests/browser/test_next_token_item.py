@@ -25,7 +25,7 @@ def study(tmp_path: Path) -> Any:
     path = tmp_path / "tales.csv"
     rows = [f't{number},tales,"{text}"' for number, text in enumerate(TEXTS)]
     path.write_text("\n".join(["id,source,text", *rows]) + "\n", encoding="utf-8")
-    call_command("import_questions", str(path), bank="tales", format="passages")
+    call_command("import_questions", str(path), bank="tales", format="passages", html=True)
     passages.train_tokenizer([Text(str(n), text) for n, text in enumerate(TEXTS)], name="tales", size=300)
     call_command("prepare_passages", bank="tales", tokenizer="pairs:tales", verbosity=0)
     return cast.open_study(

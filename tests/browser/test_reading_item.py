@@ -34,7 +34,7 @@ def study(tmp_path: Path) -> Any:
         rows = csv.writer(file)
         rows.writerow(("id", "source", "text", "question", "answer"))
         rows.writerows((f"t{number}", "s", text, "Is it <i>so</i>?", "yes") for number, text in enumerate(TEXTS))
-    call_command("import_questions", str(path), bank="passages", format="passages")
+    call_command("import_questions", str(path), bank="passages", format="passages", html=True)
     return cast.open_study(
         bank="passages",
         instrument={"kind": "self_paced_reading"},

@@ -25,7 +25,7 @@ def study(tmp_path: Path) -> Any:
     path = tmp_path / "passages.csv"
     rows = [f'p{number},source,"{text}"' for number, text in enumerate(TEXTS)]
     path.write_text("\n".join(["id,source,text", *rows]) + "\n", encoding="utf-8")
-    call_command("import_questions", str(path), bank="passages", format="passages")
+    call_command("import_questions", str(path), bank="passages", format="passages", html=True)
     texts = [Text(str(number), text) for number, text in enumerate(TEXTS)]
     passages.train_tokenizer(texts, name="own", size=300)
     cut_by = passages.open_tokenizer("pairs:own")

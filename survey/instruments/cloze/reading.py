@@ -85,7 +85,7 @@ def _read_written(study: Study, model: LanguageModelConfig, source: Source) -> N
     if not wanted:
         return
     reader = open_reader(source, [Text(sha256, one.text) for sha256, one in wanted])
-    language_model, _made = LanguageModel.objects.get_or_create(name=source.name)
+    language_model = LanguageModel.named(source.name)
     pending: list[SentenceReading] = []
     try:
         for place, reading in reader.each([Text(sha256, one.text) for sha256, one in wanted]):
@@ -168,7 +168,7 @@ def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress 
         detail = Detail(top=4 * LIKELIEST, boundary=True)
     elif whole and sum(len(one.text.split()) for one in texts) * (reader.vocabulary_size or 0) <= MOST_EXPECTED:
         detail = Detail(top=2 * LIKELIEST)
-    language_model, _made = LanguageModel.objects.get_or_create(name=source.name)
+    language_model = LanguageModel.named(source.name)
     pending: list[SentenceReading] = []
     done = 0
     try:

@@ -18,6 +18,7 @@ from survey.exceptions import HunchError
 from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.banks.answer_cleaning import answer_part
 from survey.services.banks.collecting import LOCAL
+from survey.services.banks.csv_rows import number_of
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import Problems, read_table
 from survey.services.base.auditing import record
@@ -110,7 +111,7 @@ def judge_replies(
     calls = list(_calls(run, template, question))
     if not calls:
         raise HunchError(f"{run.study.slug}: there is no item to judge")
-    judge, _created = LanguageModel.objects.get_or_create(name=run.name or run.model)
+    judge = LanguageModel.named(run.name or run.model)
     result = JudgeResult(judge=judge.name, wanted=len(calls))
     todo = list(_not_stored(calls, judge, template, result))
     record("judge_replies", run.study, by=by, via="command", model=run.model, template=template.name, wanted=len(calls))
@@ -317,8 +318,13 @@ def _cost(run: JudgeRun, result: JudgeResult) -> Decimal | None:
 # Judgements that one has
 
 
-def import_judgements(path: Path, study: Study, *, by: Any = None) -> dict[str, int]:
+def import_judgements(
+    path: Path, study: Study, *, by: Any = None, say: Callable[[str], object] = lambda _note: None
+) -> dict[str, int]:
     """Store judges' verdicts on the replies of a study; returns how many are new, by judge.
+
+    Args:
+        say: called with what is to be known of the file, before anything is stored.
 
     Raises:
         FileErrors: every problem with its line; nothing is written.
@@ -348,6 +354,8 @@ def import_judgements(path: Path, study: Study, *, by: Any = None) -> dict[str, 
     if not found and not problems:
         problems.add(file, 1, "file", "holds no judgement: add at least one row")
     problems.raise_if_any()
+    for note in problems.notes:
+        say(note)
     return _store_imported(found, study, by=by)
 
 
@@ -409,7 +417,7 @@ def _imported(
 def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, by: Any) -> dict[str, int]:
     new: dict[str, int] = {}
     for name in dict.fromkeys(name for name, _verdict in found):
-        judge, _created = LanguageModel.objects.get_or_create(name=name)
+        judge = LanguageModel.named(name)
         own = [verdict for judged_by, verdict in found if judged_by == name]
         stored = {
             (one.template, one.a_id, one.b_id, one.first): one
@@ -433,8 +441,5 @@ def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, 
 
 
 def _number(text: str, low: float, high: float) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if low <= value <= high else None
+    value = number_of(text)
+    return value if value is not None and low <= value <= high else None

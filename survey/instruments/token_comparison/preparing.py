@@ -308,7 +308,7 @@ def _read(
             wanted.setdefault(one.text_sha256, []).append(one)
     if not wanted:
         return 0
-    language_model, _made = LanguageModel.objects.get_or_create(name=model.name)
+    language_model = LanguageModel.named(model.name)
     readable = readable_ids(row)
     pending: list[ContextReading] = []
     try:

@@ -18,6 +18,8 @@ class Command(HunchCommand):
     def handle(self, *args: Any, path: str, bank: str, **options: Any) -> None:
         found = find_bank(bank)
         done = model_answers.import_answers(path, found)
+        for note in done.notes:
+            self.stderr.write(note)
         for llm, count in done.new.items():
             again = f"; {done.known[llm]} were there already" if done.known[llm] else ""
             self.stdout.write(f"imported {count} answers of {llm} to {found}{again}")

@@ -1,15 +1,16 @@
 """`manage.py import_questions FILE --bank NAME`: a bank's next version."""
 
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.console.text_tables import table
-from survey.exceptions import FileErrors, HunchError
+from survey.exceptions import FileErrors, HunchError, Problem
 from survey.models import Bank, LanguageModel
 from survey.services.banks import columns, filters, formats, importing, tables, uploads
-from survey.services.banks.alike import Alike
+from survey.services.banks.alike import Alike, equal_options, same_questions
 from survey.services.banks.columns import ColumnChoice
 from survey.services.banks.filters import Filters
 
@@ -34,6 +35,11 @@ class Command(HunchCommand):
         parser.add_argument(
             "--max-characters", type=int, metavar="N", help="leave out longer questions (the paper: 750)"
         )
+        tags = parser.add_mutually_exclusive_group()
+        tags.add_argument(
+            "--html", action="store_true", help="<b>, </b> and <br> in the texts are markup, as in the paper's bank"
+        )
+        tags.add_argument("--letters", action="store_true", help="they are letters, and are shown as such")
         parser.add_argument("--paper-tasks", action="store_true", help="bbh: only the 22 tasks that the paper uses")
         parser.add_argument(
             "--paper",
@@ -66,20 +72,38 @@ class Command(HunchCommand):
         max_characters: int | None,
         paper_tasks: bool,
         paper: bool,
+        html: bool,
+        letters: bool,
         **options: Any,
     ) -> None:
-        if format == "csv":
-            self._table(path, bank, max_characters=max_characters, paper=paper, paper_tasks=paper_tasks, **options)
-            return
-        if wrong := [
-            name for name in ("column", "number", "task", "encoding", "delimiter", "sheet", "look") if options.get(name)
-        ]:
-            raise HunchError(f"--{wrong[0]}: is for --format csv, not {format}")
         chosen = formats.filters_of(format, max_characters=max_characters, paper_tasks=paper_tasks, paper=paper)
+        tags = True if html else False if letters else None
         problems = importing.Problems()
-        rows = chosen.taken(formats.read(Path(path), problems, format=format))
+        if format == "csv":
+            proposal = self._proposal(path, tags, **options)
+            problems.found += proposal.problems
+            problems.notes += proposal.notes
+            rows, pairs = proposal.rows, proposal.alike
+            if options["look"]:
+                self._look(proposal)
+        else:
+            if wrong := [name for name in OF_TABLES if options.get(name)]:
+                raise HunchError(f"--{wrong[0]}: is for --format csv, not {format}")
+            if tags is not None and format in formats.BENCHMARKS:
+                raise HunchError(f"--{'html' if html else 'letters'}: is for tables, not --format {format}")
+            read = chosen.taken(formats.read(Path(path), problems, format=format, html=tags))
+            rows = importing.checked_rows(read, problems)
+            problems.notes += equal_options(rows)
+            pairs = same_questions(rows)
+        problems.raise_if_any()
+        for note in problems.notes:
+            self.stderr.write(note)
+        if pairs is not None:
+            self._alike(pairs)
+        if options["look"]:
+            return
         made = importing.import_rows(
-            rows,
+            rows if format != "csv" else chosen.taken(rows),
             problems,
             bank_name=bank,
             source_file=path,
@@ -90,31 +114,14 @@ class Command(HunchCommand):
             self.stdout.write(_dropped(chosen))
         self._tell(made, new=chosen.total.kept if chosen.counts else made.question_count)
 
-    def _table(
-        self, path: str, bank: str, *, max_characters: int | None, paper: bool, paper_tasks: bool, **options: Any
-    ) -> None:
+    def _proposal(self, path: str, tags: bool | None, **options: Any) -> uploads.BankProposal:
         """A table of any kind, by the same code as the page that takes uploads."""
-        chosen = formats.filters_of("csv", max_characters=max_characters, paper_tasks=paper_tasks, paper=paper)
         reading = tables.TableReading(options["encoding"], DELIMITERS.get(options["delimiter"], ""), options["sheet"])
         named = columns.said(options["column"], numbered=options["number"], task=options["task"])
         read = tables.read_path(path, reading)
         if read.said != PLAIN or options["look"]:
             self.stdout.write(f"{path}: {read.said}" + (" (a guess: look at the letters)" if read.is_guess else ""))
-        proposal = uploads.proposal_of(read, named or _exactly(read))
-        problems = importing.Problems()
-        problems.found += proposal.problems
-        if options["look"]:
-            self._look(proposal)
-            problems.raise_if_any()
-            return
-        problems.raise_if_any()
-        if proposal.alike is not None:
-            self._alike(proposal.alike)
-        rows = list(chosen.taken(iter(proposal.rows)))
-        made = importing.import_rows(rows, problems, bank_name=bank, source_file=path)
-        if chosen.drop_something:
-            self.stdout.write(_dropped(chosen))
-        self._tell(made, new=chosen.total.kept if chosen.counts else made.question_count)
+        return uploads.proposal_of(read, replace(named or _exactly(read), html=tags))
 
     def _look(self, proposal: uploads.BankProposal) -> None:
         given = {**proposal.choice.columns, **({"id": "the rows' order"} if proposal.choice.numbered else {})}
@@ -130,8 +137,6 @@ class Command(HunchCommand):
         )
         shown = [[str(row.line), row.id, row.source, _short(row.question), _short(row.answer)] for row in proposal.rows]
         self.stdout.write(table(["line", "id", "task", "question", "answer"], shown[:ROWS_SHOWN]))
-        if proposal.alike is not None:
-            self._alike(proposal.alike)
 
     def _alike(self, found: Alike) -> None:
         for pairs, count, what in (
@@ -179,13 +184,13 @@ def _exactly(read: tables.ReadTable) -> ColumnChoice:
     Raises:
         FileErrors: the header has other names; with every problem.
     """
-    problems = importing.Problems()
-    if not importing.header_is_good(read.header, read.file, read.header_line, problems):
+    known = importing.REQUIRED_COLUMNS, importing.OPTIONAL_COLUMNS
+    if problems := read.header_problems(*known):
         guess = columns.guessed(read.header).columns
-        options = " ".join(f"--column {name}={column!r}" for name, column in guess.items())
-        if options:
-            problems.add(read.file, read.header_line, "header", f"or say which column is what, for example: {options}")
-        raise FileErrors(problems.found, shown=importing.PROBLEMS_SHOWN)
+        if options := " ".join(f"--column {name}={column!r}" for name, column in guess.items()):
+            message = f"or say which column is what, for example: {options}"
+            problems.append(Problem(read.file, read.header_line, "header", message))
+        raise FileErrors(problems, shown=importing.PROBLEMS_SHOWN)
     return ColumnChoice({name: name for name in read.header})
 
 

@@ -1,4 +1,4 @@
-"""Questions of a table that stand in it twice, or nearly: shown before anything is stored.
+"""Questions of a table that stand in it twice, or nearly, and options that do: shown before anything is stored.
 
 The work is bounded for any size of bank. Two texts are compared only where they share one of their rarest words; texts
 that differ in a number are different questions.
@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from survey.models.question import plain_text
+from predictors.markup import plain_text
 
 from .importing import QuestionRow
 
@@ -19,6 +19,8 @@ MOST_COMPARED = 200_000  # pairs of texts
 LONGEST_COMPARED = 2000  # characters of each text
 NEAR = 90.0  # percent
 MOST_SHOWN = 50
+# Options that a text lists, in its lines or within one.
+LISTED = (re.compile(r"\(([A-Z])\)\s*"), re.compile(r"^\s*([A-Z])[.):]\s+", re.MULTILINE))
 WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 
 
@@ -49,17 +51,11 @@ class Alike:
 
 def alike(rows: Sequence[QuestionRow]) -> Alike:
     """The pairs of rows whose texts are the same, up to case, spaces and marks, or nearly the same."""
-    words = [WORD.findall(plain_text(row.question).casefold()) for row in rows]
-    first_of: dict[tuple[str, ...], int] = {}
-    same = []
-    for place, found in enumerate(words):
-        first = first_of.setdefault(tuple(found), place)
-        if first != place and found:
-            same.append(_pair(rows[first], rows[place], 100))
+    words = [_words(row) for row in rows]
+    same, places = _same(rows, words)
     compared, near, is_whole = 0, [], True
     from rapidfuzz import fuzz  # Only banks need it.
 
-    places = sorted(first_of.values())
     for first, second in _candidates(words, places):
         if compared >= MOST_COMPARED:
             is_whole = False
@@ -73,6 +69,62 @@ def alike(rows: Sequence[QuestionRow]) -> Alike:
             near.append(_pair(rows[first], rows[second], min(99, round(percent))))
     near.sort(key=lambda pair: (-pair.percent, pair.first.line))
     return Alike(same[:MOST_SHOWN], near[:MOST_SHOWN], len(same), len(near), is_whole)
+
+
+def same_questions(rows: Sequence[QuestionRow]) -> Alike:
+    """The pairs of rows whose texts are the same alone: of a published benchmark, which nobody mends."""
+    same, _places = _same(rows, [_words(row) for row in rows])
+    return Alike(same[:MOST_SHOWN], [], len(same), 0)
+
+
+def _words(row: QuestionRow) -> list[str]:
+    return WORD.findall(plain_text(row.question).casefold())
+
+
+def _same(rows: Sequence[QuestionRow], words: Sequence[Sequence[str]]) -> tuple[list[AlikePair], list[int]]:
+    """The pairs of rows with the same words, and the places of the others."""
+    first_of: dict[tuple[str, ...], int] = {}
+    same = []
+    for place, own in enumerate(words):
+        first = first_of.setdefault(tuple(own), place)
+        if first != place and own:
+            same.append(_pair(rows[first], rows[place], 100))
+    return same, sorted(first_of.values())
+
+
+def equal_options(rows: Sequence[QuestionRow]) -> list[str]:
+    """What is said of questions in which the key's option has the same words as another: nobody can choose rightly."""
+    said = []
+    for row in rows:
+        options = options_of(plain_text(row.question))
+        key = row.answer.strip().strip("().")
+        words = options.get(key, key)
+        letters = [letter for letter, own in options.items() if own == words]
+        if len(letters) > 1:
+            said.append(
+                f"{row.file}:{row.line}: {row.text_column}: the options {' and '.join(letters)} of {row.id[:60]} have "
+                f"the same words, {words[:40]!r}, and one of them is the key"
+            )
+    return (
+        said if len(said) <= MOST_SHOWN else [*said[:MOST_SHOWN], f"and {len(said) - MOST_SHOWN:,} more such options"]
+    )
+
+
+def options_of(text: str) -> dict[str, str]:
+    """The words of each lettered option of a text, spaces made one; empty where it lists none from A on."""
+    for pattern in LISTED:
+        marks = list(pattern.finditer(text))
+        # A letter in brackets may stand in the question itself; the options are the last run from A on.
+        first = max((number for number, mark in enumerate(marks) if mark[1] == "A"), default=len(marks))
+        options = {}
+        for number, mark in enumerate(marks[first:]):
+            if ord(mark[1]) != ord("A") + number:
+                break
+            end = marks[first + number + 1].start() if first + number + 1 < len(marks) else len(text)
+            options[mark[1]] = " ".join(text[mark.end() : end].split())
+        if len(options) > 1:
+            return options
+    return {}
 
 
 def _candidates(words: Sequence[Sequence[str]], places: Sequence[int]) -> Iterator[tuple[int, int]]:

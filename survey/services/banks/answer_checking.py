@@ -1,6 +1,6 @@
 """Is a language model's reply the right answer? Finds what a reply states, in the many ways that models write it.
 
-Uses only the standard library. The rules, each with cases for and against, stand in `answer_rules.py`; this module
+The rules, each with cases for and against, stand in `answer_rules.py`; this module
 reads by them. Replies may be untidy. One that states no answer, or two, is unreadable: it is not right, the verdict
 says why, and it is counted. What kind of answer is looked for follows from the key.
 """
@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+
+from predictors.markup import plain_text
 
 from .answer_cleaning import answer_part, bare, light, tidy
 from .answer_quantities import UNITS, Quantity, quantities_in, quantity_of, words_in
@@ -145,7 +147,7 @@ def options_of(question: str) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _options_of(question: str) -> Mapping[str, str]:
-    text = re.sub(r"</?b>", "", question).replace("<br>", "\n")
+    text = plain_text(question)
     return {
         letter: words.strip() for letter, words in re.findall(rf"^\s*\(([{LETTERS}])\)\s*(.*)$", text, re.MULTILINE)
     }

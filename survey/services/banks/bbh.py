@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from survey import letters
+
 from .importing import Problems, QuestionRow, read_text_file
 from .markup import lines_to_breaks, multiple_choice
 
@@ -89,6 +91,9 @@ def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
         problems.add(str(path), 1, "examples", 'is not a list of {"input", "target"}: name a file of the benchmark')
         return
     for number, (given, target) in enumerate(pairs):
+        for name, text in (("input", given), ("target", target)):
+            if message := letters.control_character(text):  # JSON writes them with a backslash.
+                problems.add(str(path), 1, f"examples.{number}.{name}", message)
         key = KEY.match(target.strip())
         yield QuestionRow(
             id=f"bbh_{path.stem}:{number}",

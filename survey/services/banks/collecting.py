@@ -117,7 +117,7 @@ def create_collection(
     if cost_cap is not None and (price_in is None or price_out is None):
         raise HunchError("cost cap: needs the prices of a million tokens sent and of a million tokens returned")
     with transaction.atomic():
-        language_model, _created = LanguageModel.objects.get_or_create(name=name or model)
+        language_model = LanguageModel.named(name or model)
         collection = AnswerCollection(
             language_model=language_model,
             bank=bank,

@@ -26,11 +26,13 @@ NUMBERED = "q{:05d}"
 @dataclass(frozen=True)
 class ColumnChoice:
     """What of a question each column of a file is. `numbered`: ids are made from the rows' order. `task`: the one task
-    of all questions, where no column says it."""
+    of all questions, where no column says it. `html`: whether the texts are in the bank's markup; None: as they look.
+    """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     numbered: bool = False
     task: str = ""
+    html: bool | None = None
 
 
 def guessed(header: Sequence[str]) -> ColumnChoice:
@@ -103,19 +105,8 @@ def questions(table: ReadTable, choice: ColumnChoice) -> Iterator[QuestionRow]:
     Raises:
         FileErrors: rows without the header's number of fields, or a choice that does not fit; with every problem.
     """
-    problems = problems_of(table, choice)
-    width = len(table.header)
-    problems += [
-        Problem(
-            table.file,
-            line,
-            "row",
-            f"has {len(values)} fields and the header {width}: put texts that hold commas, quotes or line breaks in "
-            "quotes",
-        )
-        for line, values in table.rows
-        if len(values) != width
-    ]
+    taken = choice.columns.values()
+    problems = problems_of(table, choice) or [*table.problems_in(taken), *table.shown_in(taken)]
     if problems:
         raise FileErrors(problems, shown=20)
     places = {name: table.header.index(column) for name, column in choice.columns.items()}

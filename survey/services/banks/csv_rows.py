@@ -1,58 +1,55 @@
 """Tables that researchers have, with columns beside the known ones: rows by the header, and numbers in their cells.
 
-They are read in any usual form (CSV with commas, semicolons or tabs, XLSX), of which `RowFile.guess` says what was
-guessed. What cannot be read goes to `Problems` with its line.
+They are read in any usual form (CSV with commas, semicolons or tabs, XLSX), of which `RowFile.notes` say what was
+guessed or left out. What cannot be read goes to `Problems` with its line.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from predictors.cell_numbers import number_of
 from survey.exceptions import FileErrors
 
 from . import tables
-from .importing import Problems
+from .importing import Problems, rows_of
+
+INFINITE = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "infinity": math.inf, "-infinity": -math.inf}
+UNKNOWN = ("", "na", "nan")
 
 
 @dataclass(frozen=True)
 class RowFile:
-    """A file's header and its rows, each with the line on which it begins. Empty after a problem. `guess`: a sentence
-    about its letters, where another encoding would give others."""
+    """A file's header and its rows, each with the line on which it begins. Empty after a problem."""
 
     header: Sequence[str] = ()
     rows: Sequence[tuple[int, dict[str, str]]] = field(default=())
-    guess: str = ""
+    notes: Sequence[str] = ()
 
 
-def row_file(path: Path, required: Sequence[str], problems: Problems) -> RowFile:
+def row_file(path: Path, required: Sequence[str], problems: Problems, *, guesses: bool = True) -> RowFile:
     """A whole file; its columns are the required ones and any others."""
-    file = str(path)
     try:
-        table = tables.read_path(path, limits=tables.OWN_FILES)
+        table = tables.read_path(path, limits=tables.OWN_FILES, guesses=guesses)
     except FileErrors as exc:
         problems.found += exc.problems
         return RowFile()
-    header, line = table.header, table.header_line
-    if missing := [name for name in required if name not in header]:
-        problems.add(file, line, "header", f"has no column {', '.join(missing)}: it needs {', '.join(required)}")
-        return RowFile()
-    if twice := sorted({name for name in header if name and header.count(name) > 1}):
-        problems.add(file, line, "header", f"names a column twice ({', '.join(twice)[:60]}): keep one")
-        return RowFile()
-    rows = []
-    for line, values in table.rows:
-        if len(values) == len(header):
-            rows.append((line, dict(zip(header, values, strict=True))))
-        else:
-            problems.add(file, line, "row", f"does not have the header's {len(header)} fields: check its commas")
-    guess = f"{path.name} was read as {table.said}; if letters look wrong, save it as UTF-8" if table.is_guess else ""
-    return RowFile(tuple(name for name in header if name), rows, guess)
+    before = len(problems.notes)
+    rows = list(rows_of(table, problems, required=required, optional=None))
+    return RowFile(table.header, rows, problems.notes[before:]) if rows or not problems else RowFile()
 
 
-def csv_rows(path: Path, required: Sequence[str], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
+def csv_rows(
+    path: Path, required: Sequence[str], problems: Problems, *, guesses: bool = True
+) -> Sequence[tuple[int, dict[str, str]]]:
     """The rows of `row_file`."""
-    yield from row_file(path, required, problems).rows
+    return row_file(path, required, problems, guesses=guesses).rows
+
+
+def number_or_nan(text: str) -> float | None:
+    """The finite number of a cell, NaN where it is empty, None where it is none."""
+    return math.nan if text.strip().casefold() in UNKNOWN else number_of(text)
 
 
 def whole_of(text: str) -> int | None:
@@ -63,10 +60,5 @@ def whole_of(text: str) -> int | None:
 
 def nats_of(text: str, *, signed: bool = False) -> float | None:
     """The number of a cell, infinite where it says so, NaN where it is empty, None where it is none."""
-    if text.strip().casefold() in ("", "na", "nan"):
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if signed or value >= 0 else None
+    value = INFINITE.get(text.strip().casefold(), number_or_nan(text))
+    return value if value is None or math.isnan(value) or signed or value >= 0 else None

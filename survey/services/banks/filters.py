@@ -6,8 +6,8 @@ The paper's filters are 750 characters and its 79 tasks (section 3): all 57 of M
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from predictors.markup import plain_text
 from survey.models import Bank
-from survey.models.question import plain_text
 
 from . import bbh, mmlu
 from .importing import QuestionRow

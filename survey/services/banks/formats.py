@@ -1,6 +1,6 @@
 """The formats that `import_questions` reads, by name. Imports services and below."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from survey.exceptions import HunchError
@@ -8,21 +8,27 @@ from survey.exceptions import HunchError
 from . import bbh, mmlu, texts
 from .filters import PAPER_CHARACTERS, Filters
 from .importing import Problems, QuestionRow, read_csv
+from .markup import in_markup
 
 FORMATS = ("csv", "mmlu", "bbh", *texts.FORMATS)
 # A published benchmark is a part of a bank: it is added to what the bank's newest version holds.
 BENCHMARKS = ("mmlu", "bbh")
 
 
-def read(path: Path, problems: Problems, *, format: str = "csv") -> Iterator[QuestionRow]:
-    """The questions of a folder (mmlu, bbh) or of a file (all others)."""
+def read(path: Path, problems: Problems, *, format: str = "csv", html: bool | None = None) -> Iterable[QuestionRow]:
+    """The questions of a folder (mmlu, bbh) or of a file (all others), in the bank's markup.
+
+    Args:
+        html: whether a file's texts are in this markup; None: as they look.
+    """
     if format == "mmlu":
         return mmlu.read(path, problems)
     if format == "bbh":
         return bbh.read(path, problems)
-    if format in texts.FORMATS:
-        return texts.read(path, problems, format=format)
-    return read_csv(path, problems)
+    own = texts.read(path, problems, format=format) if format in texts.FORMATS else read_csv(path, problems)
+    rows, notes = in_markup(list(own), html)
+    problems.notes += notes
+    return rows
 
 
 def filters_of(

@@ -13,7 +13,7 @@ from predictors.word_forms import normalised, stripped
 from survey.exceptions import HunchError
 
 from . import ngrams
-from .csv_rows import csv_rows
+from .csv_rows import csv_rows, number_of
 from .importing import Problems
 
 NGRAM = "ngram:"
@@ -76,14 +76,12 @@ def read_frequencies(path: Path) -> dict[str, float]:
     for line, row in csv_rows(path, ("word",), problems):
         word = stripped(row["word"].strip())
         text = row.get("log_frequency") or row.get("count") or ""
-        try:
-            value = float(text)
-            if "log_frequency" not in row:
-                value = math.log10(value)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
+        value = number_of(text)
+        if value is not None and "log_frequency" not in row:
+            value = math.log10(value) if value > 0 else None
+        if value is None:
             problems.add(str(path), line, "log_frequency, count", f"{text[:20]!r} is no number, or a count of 0")
+            continue
         found[normalised(word)] = value
     problems.raise_if_any()
     return found

@@ -12,20 +12,22 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
+from predictors.markup import plain_text
+from survey import letters
 from survey.exceptions import FileErrors, HunchError, NotFound, Problem
 from survey.models import Bank, Question, Task
-from survey.models.question import plain_text
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 from survey.services.base.rights import STARTER_BANK
 
-from . import tables
+from . import decoding, tables
+from .markup import in_markup
+from .tables import ReadTable, TableLimits
 
 REQUIRED_COLUMNS = ("id", "source", "question", "answer")
 OPTIONAL_COLUMNS = ("domain", "reason")
 LONGEST = {"id": 200, "source": 120, "question": 20_000, "answer": 20_000, "domain": 120, "reason": 20_000}
 BANK_NAME = re.compile(r"^[A-Za-z0-9_-]{1,80}$")
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 PROBLEMS_SHOWN = 20
 BATCH = 2000
 TRIES_FOR_A_VERSION = 5
@@ -55,16 +57,20 @@ class QuestionRow:
 
 
 class Problems:
-    """All problems of a file, collected so that they can be fixed together."""
+    """All problems of a file, collected so that they can be fixed together. `notes`: what is said and stops nothing."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
+        self.notes: list[str] = []
 
     def __len__(self) -> int:
         return len(self.found)
 
     def add(self, file: str, line: int, field: str, message: str) -> None:
         self.found.append(Problem(file, line, field, message))
+
+    def note(self, file: str, line: int, field: str, message: str) -> None:
+        self.notes.append(str(Problem(file, line, field, message)))
 
     def raise_if_any(self) -> None:
         """
@@ -75,15 +81,20 @@ class Problems:
             raise FileErrors(self.found, shown=PROBLEMS_SHOWN)
 
 
-def import_questions(path: Path | str, bank_name: str, *, by: Any = None, via: str = "command") -> Bank:
-    """Import a CSV file (id, source, question, answer; domain and reason are optional) as a bank's next version.
+def import_questions(
+    path: Path | str, bank_name: str, *, html: bool | None = None, by: Any = None, via: str = "command"
+) -> Bank:
+    """Import a table (id, source, question, answer; domain and reason are optional) as a bank's next version.
+
+    Args:
+        html: whether its texts are in the bank's markup; None: as they look.
 
     Raises:
         FileErrors: lists every problem with its line; nothing is written.
         HunchError: the bank's name cannot be used.
     """
     problems = Problems()
-    rows = read_csv(path, problems)
+    rows, _notes = in_markup(list(read_csv(path, problems)), html)
     return import_rows(rows, problems, bank_name=bank_name, source_file=str(path), by=by, via=via)
 
 
@@ -199,84 +210,64 @@ def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:
     return import_rows(rows, problems, bank_name=STARTER_BANK, source_file=path.name, by=by, via=via)
 
 
-def read_text_file(path: Path | str, problems: Problems) -> str:
+def read_text_file(path: Path | str, problems: Problems, *, largest: int | None = None) -> str:
     """A file's text, its line ends untouched; empty after a problem. A byte order mark is not part of the text."""
-    file = str(path)
     try:
-        content = Path(path).read_bytes()
-    except OSError as exc:
-        problems.add(file, 1, "file", f"cannot be read ({exc.strerror}): check the path")
+        return decoding.decode(decoding.read_bytes(path, largest=largest), str(path)).text
+    except FileErrors as exc:
+        problems.found += exc.problems
         return ""
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    before = len(problems)
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if b"\0" in line:
-            problems.add(file, number, "file", "holds a NUL character: remove it")
-        try:
-            line.decode()
-        except UnicodeDecodeError as exc:
-            problems.add(
-                file, number, "file", f"byte {exc.start + 1} of this line is not UTF-8: save the file as UTF-8"
-            )
-    return "" if len(problems) > before else content.decode()
 
 
 def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
-    """The questions of a CSV file with a header; what cannot be read goes to `problems`. Texts are taken as they
-    stand."""
+    """The questions of a table with a header; what cannot be read goes to `problems`. Texts are taken as they stand."""
     for line, values in read_table(path, problems, required=REQUIRED_COLUMNS, optional=OPTIONAL_COLUMNS):
         texts: dict[str, Any] = values
         yield QuestionRow(**texts, file=str(path), line=line)
 
 
 def read_table(
-    path: Path | str, problems: Problems, *, required: Sequence[str], optional: Sequence[str] = ()
+    path: Path | str,
+    problems: Problems,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] | None = (),
+    limits: TableLimits | None = None,
+    guesses: bool = True,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table with a header (CSV in any usual form, XLSX), each with its line and its values by column.
-    What cannot be read goes to `problems`."""
-    file = str(path)
+    What cannot be read goes to `problems`.
+
+    Args:
+        optional: the columns that it may have beside the required ones; None: any.
+        guesses: whether a file that is no Unicode is read as the likeliest of the older encodings.
+    """
     try:
-        table = tables.read_path(path)
+        table = tables.read_path(path, limits=limits, guesses=guesses)
     except FileErrors as exc:
         problems.found += exc.problems
         return
-    header_line, header, rows = table.header_line, table.header, table.rows
-    if not header_is_good(header, file, header_line, problems, required=required, optional=optional):
-        return
-    for line, values in rows:
-        if len(values) != len(header):
-            problems.add(
-                file,
-                line,
-                "row",
-                f"has {len(values)} fields and the header {len(header)}: put texts that hold commas, quotes or line "
-                "breaks in quotes",
-            )
-            continue
-        yield line, dict(zip(header, values, strict=True))
+    yield from rows_of(table, problems, required=required, optional=optional)
 
 
-def header_is_good(
-    header: list[str],
-    file: str,
-    line: int,
-    problems: Problems,
-    *,
-    required: Sequence[str] = REQUIRED_COLUMNS,
-    optional: Sequence[str] = OPTIONAL_COLUMNS,
-) -> bool:
-    """Whether the header has the columns that it needs, and no others; what is wrong goes to `problems`."""
-    before = len(problems)
-    known = (*required, *optional)
-    for name in required:
-        if name not in header:
-            problems.add(file, line, "header", f"has no column {name!r}: add it")
-    for name in dict.fromkeys(header):
-        if name not in known:
-            problems.add(file, line, "header", f"unknown column {name!r}: the columns are {', '.join(known)}")
-        elif header.count(name) > 1:
-            problems.add(file, line, "header", f"names the column {name!r} twice: keep one")
-    return len(problems) == before
+def rows_of(
+    table: ReadTable, problems: Problems, *, required: Sequence[str], optional: Sequence[str] | None = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table that has been read, as in `read_table`."""
+    wrong = table.header_problems(required, optional)
+    problems.found += wrong or table.problems_in()
+    problems.notes += table.notes
+    # A table with further columns is one of measurements, whose cells are numbers in whatever form a sheet shows them.
+    if optional is not None:
+        problems.found += table.shown_in()
+    elif cells := table.shown_in():
+        problems.notes.append(f"{cells[0]} (and {len(cells) - 1:,} more cells)" if len(cells) > 1 else str(cells[0]))
+    if table.is_guess:
+        problems.notes.append(
+            f"{Path(table.file).name} was read as {table.said}; if letters look wrong, save it as UTF-8"
+        )
+    if not wrong:
+        yield from table.by_column()
 
 
 def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRow]:
@@ -284,6 +275,7 @@ def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[Questi
     checked: list[QuestionRow] = []
     first_of: dict[str, QuestionRow] = {}
     domain_of: dict[str, QuestionRow] = {}
+    alike = letters.LookAlikes[QuestionRow]()
     for row in rows:
         checked.append(row)
         for name, limit in LONGEST.items():
@@ -296,13 +288,13 @@ def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[Questi
             value = getattr(row, name)
             if not value.strip():
                 problems.add(row.file, row.line, name, "is empty: give every question one")
-            elif value != value.strip() or CONTROL.search(value):
-                problems.add(
-                    row.file,
-                    row.line,
-                    name,
-                    f"{value[:60]!r} holds white space around it or control characters: remove them",
-                )
+            elif message := letters.problem_of(value):
+                problems.add(row.file, row.line, name, message)
+            elif (other := alike.add(value, row, beside=name)) is not None:
+                problems.note(row.file, row.line, name, f"{letters.differ(value, other[0])} {_place(other[1], row)}")
+        for name in ("question", "answer", "domain", "reason"):
+            if message := letters.control_character(getattr(row, name)):
+                problems.add(row.file, row.line, row.text_column if name == "question" else name, message)
         if not plain_text(row.question):
             problems.add(row.file, row.line, row.text_column, "is empty: give every question a text")
         first = first_of.setdefault(row.id, row)

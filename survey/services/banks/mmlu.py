@@ -1,18 +1,22 @@
 """Reads MMLU (Hendrycks et al., 2021) as its authors publish it: one CSV file without header for each subject.
 
-Each row is question, A, B, C, D, letter. Read only with the csv module: "nan" and "None" are options, not gaps.
+Each row is question, A, B, C, D, letter. Every cell is a text: "nan" and "None" are options, not gaps.
 """
 
-import csv
-import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from .importing import Problems, QuestionRow, read_text_file
-from .markup import multiple_choice
+from survey.exceptions import FileErrors
 
-COLUMNS = 6
+from . import tables
+from .importing import Problems, QuestionRow
+from .markup import multiple_choice
+from .tables import TableReading
+
 LETTERS = ("A", "B", "C", "D")
+COLUMNS = ("question", *LETTERS, "letter")
+NEEDED = "is not question, four options and a letter from A to D: mend it"
 
 # The four groups in which the benchmark's authors report results.
 DOMAINS = {
@@ -60,21 +64,15 @@ def _subject(path: Path, subject: str, problems: Problems) -> Iterator[QuestionR
     if subject not in DOMAIN_OF:
         problems.add(str(path), 1, "file", f"{subject!r} is not one of MMLU's {len(DOMAIN_OF)} subjects: move it away")
         return
-    reader = csv.reader(io.StringIO(read_text_file(path, problems), newline=""), strict=True)
-    number = 0
-    while True:
-        line = reader.line_num + 1
-        try:
-            values = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as exc:
-            problems.add(str(path), line, "row", f"not CSV ({exc}): check the quotes of the row that begins here")
-            return
-        if not values:
-            continue
-        if len(values) != COLUMNS or values[-1].strip() not in LETTERS:
-            problems.add(str(path), line, "row", "is not question, four options and a letter from A to D: mend it")
+    try:
+        table = tables.read_path(path, TableReading(delimiter=","), guesses=False, header=COLUMNS)
+    except FileErrors as exc:
+        problems.found += exc.problems
+        return
+    problems.found += [replace(problem, message=NEEDED) for problem in table.problems_in()]
+    for number, (line, values) in enumerate(table.rows):
+        if values[-1].strip() not in LETTERS:
+            problems.add(str(path), line, "row", NEEDED)
             continue
         yield QuestionRow(
             id=f"mmlu_{subject}:{number}",
@@ -85,4 +83,3 @@ def _subject(path: Path, subject: str, problems: Problems) -> Iterator[QuestionR
             file=str(path),
             line=line,
         )
-        number += 1

@@ -1,32 +1,36 @@
 """Answers of language models that others collected: all are imported, or none."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 
+from survey import letters
 from survey.exceptions import HunchError
 from survey.models import Bank, LanguageModel, ModelAnswer
 from survey.services.base.auditing import record
 
-from .importing import Problems, read_text_file
+from . import tables
+from .csv_rows import number_of
+from .importing import Problems, read_table
 
 COLUMNS = ("llm", "question_id", "correct")
 REPLY_COLUMNS = ("llm", "question_id", "response")
 YES_NO = {"true": 1.0, "false": 0.0}
 BATCH = 2000
+LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
 class Imported:
-    """How many answers of each language model are new, and how many were already stored."""
+    """How many answers of each language model are new, and how many were already stored. `notes`: what is said of the
+    file."""
 
     new: dict[str, int]
     known: dict[str, int]
+    notes: Sequence[str] = ()
 
 
 def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
@@ -53,7 +57,7 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     if not rows and not problems:
         problems.add(str(path), 1, "file", "holds no answer: add at least one row")
     problems.raise_if_any()
-    return _write(rows, bank, by=by, via=via)
+    return replace(_write(rows, bank, by=by, via=via), notes=problems.notes)
 
 
 def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
@@ -75,17 +79,13 @@ def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     if not rows and not problems:
         problems.add(str(path), 1, "file", "holds no reply: add at least one row")
     problems.raise_if_any()
-    return _write_replies(rows, bank, by=by, via=via)
+    return replace(_write_replies(rows, bank, by=by, via=via), notes=problems.notes)
 
 
 def fraction_of(text: str) -> float | None:
     """How right an answer is by a file's cell, from 0 to 1; None if it does not say."""
-    text = text.strip().lower()
-    try:
-        value = YES_NO[text] if text in YES_NO else float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None
+    value = YES_NO.get(text.strip().lower(), number_of(text))
+    return value if value is not None and 0 <= value <= 1 else None
 
 
 def _answers(
@@ -94,10 +94,14 @@ def _answers(
     """Line, language model, question by primary key (None where it is none of the bank's) and row."""
     ids = dict(bank.questions.values_list("external_id", "pk"))
     lines: dict[tuple[str, str], int] = {}
-    for line, row in _rows(path, problems, columns):
+    named = _ModelNames()
+    rows = read_table(path, problems, required=columns, optional=None, limits=tables.OWN_FILES, guesses=False)
+    for line, row in rows:
         llm, question = row["llm"].strip(), row["question_id"].strip()
-        if not llm or len(llm) > 120:
-            problems.add(str(path), line, "llm", "is empty or longer than 120 characters: name the language model")
+        if message := named.problem_of(llm, line):
+            problems.add(str(path), line, "llm", message)
+        if message := letters.control_character(row.get("response", "")):
+            problems.add(str(path), line, "response", message)
         if question not in ids:
             problems.add(str(path), line, "question_id", f"{question[:60]!r} is no question of {bank}")
         if (first := lines.setdefault((llm, question), line)) != line:
@@ -105,29 +109,34 @@ def _answers(
         yield line, llm, ids.get(question), row
 
 
-def _rows(path: Path | str, problems: Problems, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    text = read_text_file(path, problems)
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = reader.fieldnames or []
-        missing = [name for name in columns if name not in header]
-        if missing:
-            if not problems:
-                problems.add(
-                    str(path), 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(columns)}"
-                )
-            return
-        line = reader.line_num + 1
-        for row in reader:
-            if None in row or None in row.values():
-                problems.add(
-                    str(path), line, "row", f"does not have the header's {len(header)} fields: check its commas"
-                )
-            else:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as exc:
-        problems.add(str(path), reader.line_num, "row", f"not CSV ({exc}): check the quotes")
+class _ModelNames:
+    """The names of a file's language models, beside those that are stored: a model is told by its name alone."""
+
+    def __init__(self) -> None:
+        self._stored: dict[str, set[str]] = {}
+        for name in LanguageModel.objects.values_list("name", flat=True):
+            self._stored.setdefault(letters.look(name), set()).add(name)
+        self._of_file = letters.LookAlikes[int]()
+        self._said: dict[str, str] = {}
+
+    def problem_of(self, name: str, line: int) -> str:
+        """What is wrong with the name, and what to do; empty where nothing is, or it was said before."""
+        if name in self._said:
+            return ""
+        self._said[name] = message = self._problem(name, line)
+        return message
+
+    def _problem(self, name: str, line: int) -> str:
+        if not name or len(name) > LONGEST_NAME:
+            return f"is empty or longer than {LONGEST_NAME} characters: name the language model"
+        if message := letters.problem_of(name):
+            return message
+        stored = self._stored.get(letters.look(name), {name})
+        if name not in stored:
+            return f"{letters.differ(name, min(stored))}, which is stored: write the one name"
+        if (other := self._of_file.add(name, line)) is not None and len(stored) == 1:
+            return f"{letters.differ(name, other[0])} in line {other[1]}: write one name"
+        return ""
 
 
 @transaction.atomic
@@ -194,7 +203,7 @@ def _write_replies(rows: dict[str, dict[int, str]], bank: Bank, *, by: Any, via:
 
 def _stored(llm: str, bank: Bank) -> tuple[LanguageModel, dict[int, ModelAnswer]]:
     """The language model, and what is stored of its answers to the bank by question. The rows are locked."""
-    model, _created = LanguageModel.objects.get_or_create(name=llm)
+    model = LanguageModel.named(llm)
     rows = ModelAnswer.objects.select_for_update().filter(language_model=model, question__bank=bank)
     return model, {answer.question_id: answer for answer in rows}
 

@@ -346,7 +346,7 @@ def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, prog
     if not missing:
         return 0
     cut = tokens_of(row, [one for _sha256, one in missing])
-    model, _made = LanguageModel.objects.get_or_create(name=source.name)
+    model = LanguageModel.named(source.name)
     pending: list[TokenExpectation] = []
     done = 0
     try:

@@ -3,8 +3,6 @@
 Stages that are planned already keep them: their slots are shown and count, since a drawn plan never changes.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -21,7 +19,9 @@ from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.rights import Right
 
-from .importing import Problems, read_text_file
+from . import tables
+from .decoding import LINE_END
+from .importing import Problems, read_text_file, rows_of
 
 LONGEST_REASON = 500
 NAMES_SHOWN = 10
@@ -117,20 +117,15 @@ def read_ids(path: Path) -> list[Wish]:
     Raises:
         FileErrors: it cannot be read, or names no question.
     """
+    table = tables.read_path(path, guesses=False)
     problems = Problems()
-    text = read_text_file(path, problems)
-    problems.raise_if_any()
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
-    header = [cell.strip() for cell in rows[0]] if rows else []
-    if "id" in header:
-        at, why = header.index("id"), header.index("reason") if "reason" in header else None
-        wishes = [
-            Wish(row[at].strip(), row[why].strip() if why is not None and len(row) > why else "")
-            for row in rows[1:]
-            if len(row) > at
-        ]
+    if "id" in table.header:
+        rows = list(rows_of(table, problems, required=("id",), optional=None))
+        wishes = [Wish(row["id"].strip(), row.get("reason", "").strip()) for _line, row in rows]
     else:
-        wishes = [Wish(line.strip()) for line in text.splitlines() if line.strip()]
+        text = read_text_file(path, problems)
+        wishes = [Wish(line.strip()) for line in LINE_END.split(text) if line.strip()]
+    problems.raise_if_any()
     wishes = [wish for wish in wishes if wish.external_id]
     if not wishes:
         raise HunchError(f"{path}: names no question: write one id a line, or a CSV file with a column id")

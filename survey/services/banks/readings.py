@@ -191,7 +191,7 @@ class _Store:
         if not self._keeps:
             return
         if self._model is None:
-            self._model, _created = LanguageModel.objects.get_or_create(name=self._source.name)
+            self._model = LanguageModel.named(self._source.name)
         content = io.BytesIO()
         np.save(content, reading.tokens, allow_pickle=False)
         self._pending.append(

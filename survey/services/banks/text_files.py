@@ -1,7 +1,5 @@
 """Texts to be read: a plain file as one text or by lines, a CSV file with id and text, or a bank."""
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,9 +11,12 @@ from predictors.readings import Text, TextReading
 from predictors.readings.reading import make_tokens, without_gaps
 from survey.models import Bank
 
+from .csv_rows import INFINITE, csv_rows, number_of, whole_of
+from .decoding import LINE_END
 from .importing import Problems, read_text_file
 
 LONGEST = 20_000_000  # characters of a file's texts
+TABLES = (".csv", ".tsv", ".xlsx")
 TOKEN_COLUMNS = ("text_id", "start", "end", "logprob")
 UNKNOWN_COLUMN = "unknown"
 
@@ -59,39 +60,18 @@ def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[T
 
 
 def _texts_of(path: Path, problems: Problems, *, by_lines: bool) -> Iterator[tuple[int, Text]]:
-    content = read_text_file(path, problems)
-    if not content:
-        if not problems:
-            yield 1, Text(path.name, "")
-        return
-    if path.suffix.lower() == ".csv":
-        for line, row in _rows(str(path), content, ("id", "text"), problems):
+    if path.suffix.lower() in TABLES:
+        for line, row in csv_rows(path, ("id", "text"), problems, guesses=False):
             yield line, Text(row["id"], row["text"])
-    elif by_lines:
-        for line, text in enumerate(content.splitlines(), start=1):
-            if text.strip():
-                yield line, Text(f"{path.name}:{line}", text)
-    else:
-        yield 1, Text(path.name, content)
-
-
-def _rows(file: str, content: str, columns: Sequence[str], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    reader = csv.DictReader(io.StringIO(content, newline=""), strict=True)
-    try:
-        header = reader.fieldnames or []
-        if missing := [name for name in columns if name not in header]:
-            needed = ", ".join(columns)
-            problems.add(file, 1, "header", f"has no column {', '.join(missing)}: it needs {needed}")
-            return
-        line = reader.line_num + 1
-        for row in reader:
-            if None in row or None in row.values():
-                problems.add(file, line, "row", f"does not have the header's {len(header)} fields: check its commas")
-            else:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as exc:
-        problems.add(file, reader.line_num, "row", f"not CSV ({exc}): check the quotes")
+        return
+    content = read_text_file(path, problems)
+    if not by_lines:
+        if content or not problems:
+            yield 1, Text(path.name, content)
+        return
+    for line, text in enumerate(LINE_END.split(content), start=1):
+        if text.strip():
+            yield line, Text(f"{path.name}:{line}", text)
 
 
 def texts_of_bank(bank: Bank) -> list[Text]:
@@ -111,25 +91,25 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
         FileErrors: lists every problem with its line and column.
     """
     problems = Problems()
-    file, content = str(path), read_text_file(path, problems)
+    file = str(path)
     known = {one.id: number for number, one in enumerate(texts)}
     columns: dict[int, list[tuple[int, int, float]]] = {}
     marks: dict[int, list[bool]] = {}
-    for line, row in _rows(file, content, TOKEN_COLUMNS, problems) if content else ():
+    for line, row in csv_rows(Path(path), TOKEN_COLUMNS, problems, guesses=False):
         number = known.get(row["text_id"])
         if number is None:
             problems.add(file, line, "text_id", f"{row['text_id'][:60]!r} is none of the {len(texts)} texts")
             continue
         length, rows = len(texts[number].text), columns.setdefault(number, [])
-        start, end = (_whole(row[name], 0, length) for name in ("start", "end"))
-        value = _log_probability(row["logprob"])
-        if start is None or end is None or end < start:
+        start, end = (whole_of(row[name]) for name in ("start", "end"))
+        value = _logarithm(row["logprob"])
+        if start is None or end is None or not start <= end <= length:
             problems.add(
                 file, line, "start, end", f"{row['start'][:20]!r}, {row['end'][:20]!r} is no place in 0 to {length}"
             )
         elif rows and start < rows[-1][0]:
             problems.add(file, line, "start", f"{start} stands before the token above it: sort the rows by place")
-        elif value is None:
+        elif value is None or value > 0:
             problems.add(
                 file,
                 line,
@@ -164,23 +144,9 @@ def _reading(text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str) 
     return TextReading(make_tokens(*covering, values), tokenizer)
 
 
-def _whole(text: str, lowest: int, highest: int) -> int | None:
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value if lowest <= value <= highest else None
-
-
-def _log_probability(text: str) -> float | None:
-    """The natural logarithm of a cell; NaN where it is empty, None where it is none."""
-    if not text.strip():
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if value <= 0 else None
+def _logarithm(text: str) -> float | None:
+    """The number of a cell; NaN where it is empty, None where it is none."""
+    return math.nan if not text.strip() else INFINITE.get(text.strip().casefold(), number_of(text))
 
 
 def tasks_of_bank(bank: Bank) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .importing import Problems, QuestionRow, read_table
+from .importing import Problems, QuestionRow, read_table, rows_of
 from .tables import ReadTable
 
 FORMATS = ("sentences", "passages", "prompts")
@@ -46,13 +46,8 @@ def sentences(table: ReadTable, problems: Problems) -> Iterator[QuestionRow]:
 
 
 def _of_table(table: ReadTable, problems: Problems, *, format: str) -> Iterator[QuestionRow]:
-    rows = []
-    for line, values in table.rows:
-        if len(values) == len(table.header):
-            rows.append((line, dict(zip(table.header, values, strict=True))))
-        else:
-            problems.add(table.file, line, "row", f"has {len(values)} fields and the header {len(table.header)}")
-    return _questions(iter(rows), table.file, problems, format=format)
+    rows = rows_of(table, problems, required=COLUMNS, optional=OPTIONAL.get(format, ()))
+    return _questions(rows, table.file, problems, format=format)
 
 
 def _questions(

@@ -17,9 +17,10 @@ from survey.exceptions import FileErrors, HunchError, NotFound, Problem, StateRe
 from survey.models import Bank, Upload
 
 from . import columns, tables, texts
-from .alike import Alike, alike
+from .alike import Alike, alike, equal_options
 from .columns import ColumnChoice
 from .importing import BANK_NAME, Problems, QuestionRow, checked_rows, import_rows
+from .markup import in_markup
 from .tables import ReadTable, TableReading
 
 KEPT = timedelta(hours=1)
@@ -77,6 +78,8 @@ class BankProposal:
     rows: Sequence[QuestionRow]
     problems: Sequence[Problem]
     alike: Alike | None
+    notes: Sequence[str] = ()
+    """What is said of it before it is stored."""
 
     @property
     def tasks(self) -> int:
@@ -107,6 +110,7 @@ class BankProposal:
             dict(sorted(self.choice.columns.items())),
             self.choice.numbered,
             self.choice.task,
+            self.choice.html,
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
@@ -129,15 +133,30 @@ def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankPro
     choice = columns.guessed(table.header) if choice is None else choice
     if kind := _kind_of_text(table, choice):
         return _texts(table, choice, kind)
+    problems = Problems()
+    problems.notes += table.notes
     try:
         rows = list(columns.questions(table, choice))
     except FileErrors as exc:
-        return BankProposal(table, choice, [], exc.problems, None)
-    problems = Problems()
-    rows = checked_rows(rows, problems)
-    if not rows:
-        problems.add(table.file, table.header_line, "file", "holds no question: add at least one row below the header")
-    return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
+        return BankProposal(table, choice, [], exc.problems, None, table.notes)
+    return _proposal(table, choice, rows, problems, "question")
+
+
+def _proposal(
+    table: ReadTable, choice: ColumnChoice, rows: Sequence[QuestionRow], problems: Problems, what: str
+) -> BankProposal:
+    rows, notes = in_markup(rows, choice.html)
+    checked = checked_rows(rows, problems)
+    if not rows and not problems:
+        problems.add(table.file, table.header_line, "file", f"holds no {what}: add at least one row below the header")
+    return BankProposal(
+        table,
+        choice,
+        checked,
+        problems.found,
+        alike(checked) if checked else None,
+        [*problems.notes, *notes, *equal_options(checked)],
+    )
 
 
 def _kind_of_text(table: ReadTable, choice: ColumnChoice) -> str:
@@ -149,12 +168,8 @@ def _kind_of_text(table: ReadTable, choice: ColumnChoice) -> str:
 def _texts(table: ReadTable, choice: ColumnChoice, kind: str) -> BankProposal:
     """A bank of sentences, or of passages with questions, whose columns say themselves what they are."""
     problems = Problems()
-    rows = checked_rows((texts.passages if kind == "passages" else texts.sentences)(table, problems), problems)
-    if not rows and not problems:
-        problems.add(
-            table.file, table.header_line, "file", f"holds no {kind[:-1]}: add at least one row below the header"
-        )
-    return BankProposal(table, choice, rows, problems.found, alike(rows) if rows else None)
+    rows = list((texts.passages if kind == "passages" else texts.sentences)(table, problems))
+    return _proposal(table, choice, rows, problems, kind[:-1])
 
 
 @transaction.atomic

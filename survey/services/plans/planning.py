@@ -112,9 +112,17 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
             f"this version of Hunch does not accept the study file any more ({found[0]}): amend it first"
         )
     if stage.config.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
+        before = stage.before()
+        is_closed = before is not None and before.state == Stage.State.FROZEN
         raise StateRefused(
-            f"stage {stage.index} draws by what the answers before it say: close stage {stage.index - 1} first, "
-            "which trains the predictor and plans this stage. Where its answers were no use for that, a person may "
+            f"stage {stage.index} draws by what the answers before it say: "
+            + (
+                f"stage {stage.index - 1} is closed, and its jobs train the predictor and plan this stage; wait for "
+                "them, or ask for those that failed once more. "
+                if is_closed
+                else f"close stage {stage.index - 1} first, which trains the predictor and plans this stage. "
+            )
+            + "Where its answers were no use for that, a person may "
             f"have it drawn uniformly: hunch plan_stage {stage.study.slug} {stage.index} --uniform"
         )
     read = stage.study

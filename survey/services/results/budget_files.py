@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from bandit import DesignError
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, Problem
+from survey.services.banks import decoding
 from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -146,10 +147,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         FileErrors: the file cannot be read, or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise FileErrors([Problem(str(path), None, "", f"cannot be read: {exc.strerror}")]) from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        return tomllib.loads(decoding.toml_text(decoding.read_bytes(path), str(path)))
+    except tomllib.TOMLDecodeError as exc:
         raise FileErrors([Problem(str(path), None, "", f"not TOML: {exc}")]) from exc
 
 

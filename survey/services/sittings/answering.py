@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from survey.contracts import instruments
 from survey.contracts.screens import Screen
 from survey.exceptions import FieldErrors, HunchError, OutOfOrder
+from survey.letters import control_character
 from survey.models import (
     Assignment,
     AttentionAnswer,
@@ -32,7 +33,6 @@ from survey.models import (
 from survey.services.base.compiled import insert, insert_where, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
-from survey.services.base.storable import can_be_stored
 
 from . import comments, debriefing, practice, quotas
 from .attention import due_check
@@ -190,10 +190,12 @@ def _step_after(sitting: Sitting, shown: Step, following: Screen | None) -> Step
 
 
 def _refuse_unstorable(data: Mapping[str, Any]) -> None:
+    """PostgreSQL cannot store NUL, nor half a surrogate pair, which JSON can carry; other control characters would
+    change a terminal that shows them."""
     errors = {
         str(name): [_("This text holds a character that cannot be stored. Please remove it.")]
         for name, value in data.items()
-        if not can_be_stored(str(value))
+        if control_character(str(value))
     }
     if errors:
         raise FieldErrors(errors)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from survey.exceptions import FieldErrors, OutOfOrder
+from survey.letters import control_character
 from survey.models import Assignment, QuestionReport, Sitting
 from survey.models.checks import LONGEST_REPORT
 
@@ -66,11 +67,7 @@ def _words(text: str) -> str:
         raise FieldErrors({FIELD: [_("Please say in a few words what is wrong.")]})
     if len(words) > LONGEST_REPORT:
         raise FieldErrors({FIELD: [_("Please write at most %(limit)d characters.") % {"limit": LONGEST_REPORT}]})
-    try:
-        words.encode()
-    except UnicodeEncodeError:
-        words = "\x00"
-    if "\x00" in words:
+    if control_character(words):
         raise FieldErrors({FIELD: [_("This text holds a character that cannot be stored. Please remove it.")]})
     return words
 

@@ -120,7 +120,9 @@ def _number(field: FieldConfig, given: str) -> int:
     try:
         number = int(given)
     except ValueError:
-        raise ValueError(_("Enter a whole number.")) from None
+        number = None
+    if number is None or "_" in given:  # Python takes 1_0 for 10.
+        raise ValueError(_("Enter a whole number."))
     low, high = field.minimum, field.maximum
     if (low is not None and number < low) or (high is not None and number > high) or abs(number) > LARGEST_NUMBER:
         raise ValueError(_("Enter a number from %(low)s to %(high)s.") % {"low": low, "high": high})

@@ -93,7 +93,7 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         if stage.state == Stage.State.OPEN:
             return stage
         if stage.state == Stage.State.DRAFT:
-            raise StateRefused(f"stage {stage.index} is not planned: close stage {stage.index - 1} first")
+            raise StateRefused(_why_not_planned(stage))
         _refuse_out_of_turn(stage)
         _refuse_archived(stage.study)
         now = timezone.now()
@@ -102,6 +102,26 @@ def open_stage(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
         _move(stage, Stage.State.OPEN, opened_at=stage.opened_at or now)
         record("open_stage", stage, by=by, via=via)
     return stage
+
+
+FIRST = {
+    Stage.State.DRAFT: "open and close stage {before} first",
+    Stage.State.PLANNED: "open and close stage {before} first",
+    Stage.State.OPEN: "close stage {before} first",
+    Stage.State.PAUSED: "close stage {before} first",
+    Stage.State.CLOSING: "stage {before} is closing; wait until nobody is inside, then it is planned",
+}
+
+UNPLANNED = "look at its jobs (hunch jobs), or plan it (hunch plan_stage {slug} {index})"
+CLOSED = f"stage {{before}} is closed, and what plans this one is not done or failed; {UNPLANNED}"
+
+
+def _why_not_planned(stage: Stage) -> str:
+    """What is to be done before a stage that is not planned can open. Whatever closed the one before plans it."""
+    before = stage.before()
+    fix = FIRST.get(before.state, CLOSED) if before else UNPLANNED
+    values = {"before": before and before.index, "slug": stage.study.slug, "index": stage.index}
+    return f"stage {stage.index} is not planned: {fix.format_map(values)}"
 
 
 def _refuse_archived(study: Study) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import secrets
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
 from survey.models import Bank, CompletionCode, Question, Stage, Study, StudyMembership
 from survey.services.answers.conditions import option_problems
-from survey.services.banks.importing import Problems, find_bank, read_text_file
+from survey.services.banks import decoding
+from survey.services.banks.importing import find_bank
 from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.seeds import derive
@@ -75,6 +75,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
         FileErrors: with every problem and its line.
     """
     found: list[Problem] = []
+    text = decoding.without_mac_ends(text.removeprefix(decoding.MARK))
 
     def report(place: Place, message: str) -> None:
         found.append(study_file.problem_at(text, place, message, file=source_name))
@@ -117,15 +118,10 @@ def read_study_file(path: Path | str) -> str:
     """A study file's text.
 
     Raises:
-        FileErrors: it cannot be read, is too large, or is not UTF-8.
+        FileErrors: it cannot be read, is too large, or is no text; with every line that is wrong.
     """
-    problems = Problems()
-    with suppress(OSError):  # Reading it says why.
-        if (size := Path(path).stat().st_size) > study_file.LONGEST_FILE:
-            raise FileErrors([Problem(str(path), None, "file", study_file.too_large(size))])
-    text = read_text_file(path, problems)
-    problems.raise_if_any()
-    return text
+    content = decoding.read_bytes(path, largest=study_file.LONGEST_FILE, too_large=study_file.too_large)
+    return decoding.toml_text(content, str(path))
 
 
 def _taken(slug: str) -> str:

@@ -126,7 +126,10 @@ def test_blank_lines_are_no_questions(write) -> None:
         (GOOD + 'a:2,algebra,"What"?,3\n', "bank.csv:4: row: not CSV"),
         (GOOD + f'a:2,algebra,"{"x" * 140_000}",3\n', "bank.csv:4: row: not CSV"),
         (GOOD + "a:2,algebra,What\0?,3\n", "bank.csv:4: file: holds a NUL character"),
-        (GOOD.encode() + b"a:2,algebra,caf\x01\xe9?,3\n", "bank.csv:4: file: holds control characters"),
+        (
+            GOOD.encode() + b"a:2,algebra,caf\x01\xe9?,3\n",
+            "bank.csv:4: file: holds the character U+0001, a control character: remove it",
+        ),
         (
             "id,source,question,answer,domain\na,s,q,1,maths\nb,s,q,1,logic\n",
             "bank.csv:3: domain: 'logic' differs from 'maths' in line 2",

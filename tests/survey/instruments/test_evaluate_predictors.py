@@ -263,7 +263,7 @@ def test_an_unreadable_checkpoint_is_reported_in_one_sentence(tmp_path, train, t
         (["--set", "bert.epoch=3", "--predictors", "bert"], "bert does not know 'epoch'"),
         (["--set", "bert.epochs=0", "--predictors", "bert"], "epochs: must be 1 or more, not 0"),
         (["--set", "bert.epochs=2", "--predictors", CHEAP], "'bert' is not among the predictors"),
-        (["--test", "missing.csv"], "missing.csv: cannot be read"),
+        (["--test", "missing.csv"], "missing.csv:1: file: cannot be read"),
     ],
 )
 def test_a_mistake_is_reported_before_anything_is_trained(train, test_file, arguments, message):

@@ -68,7 +68,7 @@ def prompts(tmp_path: Path) -> None:
     path.write_text(
         "id,source,text\n" + "".join(f"p{n},{categories[n % 2]},Write thing {n} & <b>more</b>.\n" for n in range(10))
     )
-    call_command("import_questions", str(path), bank="prompts", format="prompts")
+    call_command("import_questions", str(path), bank="prompts", format="prompts", html=True)
     rows = [
         f"{model},p{number},{'<i>' if model == 'owl' else ''}{'xyz'[place] * (10 + 30 * place)} {number}"
         for place, model in enumerate(MODELS)

@@ -266,7 +266,9 @@ def test_a_page_needs_no_more_statements_than_others(passages: None, django_asse
 def test_no_page_holds_the_right_answer_and_the_text_is_escaped(tmp_path: Path) -> None:
     text = "One <b>bold</b> & <script>alert(1)</script> word"
     rows = [(f"t{number}", "s", text + f" {number}", "Is <i>it</i> so?", "yes") for number in range(6)]
-    call_command("import_questions", str(written(tmp_path / "p.csv", rows)), bank="passages", format="passages")
+    call_command(
+        "import_questions", str(written(tmp_path / "p.csv", rows)), bank="passages", format="passages", html=True
+    )
     study, sitting, step = at_passage()
     client = Client()
     client.cookies["hunch_sitting"] = sitting.token

@@ -175,7 +175,7 @@ def test_pause_stage_and_open_stage_go_back_and_forth() -> None:
     [
         (("open_stage", "lost"), "no study is called 'lost'; there are: cast"),
         (("plan_stage", "cast", "9"), "cast has no stage 9; it has stages 1 to 2"),
-        (("open_stage", "cast", "--stage", "2"), "stage 2 is not planned: close stage 1 first"),
+        (("open_stage", "cast", "--stage", "2"), "stage 2 is not planned: open and close stage 1 first"),
         (("pause_stage", "cast"), "stage 1 of cast is draft and cannot become paused"),
         (("close_stage", "cast"), "stage 1 of cast is draft and cannot become closing"),
         (("simulate", "cast", "--respondents", "2"), "no stage of cast is open: open_stage cast opens the next one"),

@@ -204,6 +204,10 @@ def test_a_stage_that_draws_by_score_waits_for_the_scores() -> None:
     with pytest.raises(StateRefused, match="close stage 1 first"):
         planning.plan_stage(second)
     assert not CandidateSet.objects.exists()
+    first = planning.plan_stage(cast.stage_of(second.study))
+    Stage.objects.filter(pk=first.pk).update(state="frozen", snapshot_sha256="0" * 64)
+    with pytest.raises(StateRefused, match="stage 1 is closed, and its jobs train"):
+        planning.plan_stage(cast.stage_of(second.study, 2))
 
 
 def test_scores_are_not_lost_to_somebody_who_plans_by_hand() -> None:

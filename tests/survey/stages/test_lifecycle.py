@@ -1,6 +1,6 @@
 """The states of a stage: which may follow which, what closing waits for, what freezing keeps."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,6 +15,7 @@ from tests import cast
 
 pytestmark = pytest.mark.django_db
 
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TWO = [{"sittings": 4}, {"sittings": 4}]
 
 
@@ -70,6 +71,29 @@ def test_a_later_stage_is_not_opened_unplanned() -> None:
     study = cast.small_study(stages=TWO)
     with pytest.raises(StateRefused, match="stage 2 is not planned"):
         lifecycle.open_stage(cast.stage_of(study, 2))
+
+
+@pytest.mark.parametrize(
+    ("state", "fix"),
+    [
+        ("draft", "open and close stage 1 first"),
+        ("planned", "open and close stage 1 first"),
+        ("open", "close stage 1 first"),
+        ("paused", "close stage 1 first"),
+        ("closing", "stage 1 is closing; wait until nobody is inside"),
+        ("frozen", "stage 1 is closed, and what plans this one is not done or failed"),
+    ],
+)
+def test_what_is_to_be_done_before_a_later_stage_opens_goes_by_the_one_before(state: str, fix: str) -> None:
+    study = cast.small_study(stages=TWO)
+    if state != "draft":
+        planning.plan_stage(cast.stage_of(study))
+    Stage.objects.filter(study=study, index=1).update(
+        state=state, opened_at=NOW, closing_at=NOW, frozen_at=NOW, snapshot_sha256="0" * 64
+    )
+    with pytest.raises(StateRefused) as refused:
+        lifecycle.open_stage(cast.stage_of(study, 2))
+    assert refused.value.message.startswith(f"stage 2 is not planned: {fix}")
 
 
 @pytest.mark.parametrize("act", [lifecycle.pause_stage, lifecycle.close_stage])

@@ -1,13 +1,10 @@
 """The files that alignment is computed from: a sample of pairs with predictions, answers of language models, questions.
 
-Imports only the standard library, numpy, survey's exceptions and how predictors read a question's text. Every cell is
-read as text: in published files an option may be the word "nan".
+Every cell is read as text: in published files an option may be the word "nan".
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.datasets import plain_text
+from predictors import datasets
+from predictors.cell_numbers import number_of
+from predictors.datasets import PairTable
+from predictors.markup import plain_text
 from survey.exceptions import FileErrors, Problem
+from survey.services.banks import tables
+from survey.services.banks.importing import Problems, rows_of
 
 from .alignment import Trial
 
@@ -150,6 +152,17 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
         yield row["id"].strip(), row["source"], row["question"]
 
 
+def read_pairs(path: Path | str) -> PairTable:
+    """The rows of one table with pairs and labels, for predictors.
+
+    Raises:
+        FileErrors: it is no table.
+        PredictorError: as in `predictors.datasets.read`.
+    """
+    table = tables.read_path(path, limits=tables.OWN_FILES, guesses=False)
+    return datasets.read(path, (table.header, rows_with(table, ())))
+
+
 @dataclass(frozen=True)
 class Matched:
     """The models' rows for a sample, and notes on what could not be matched. `given`: by model and question how right
@@ -254,57 +267,26 @@ def _not_right(text: str) -> str:
 
 
 def _probability(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None
+    value = number_of(text)
+    return value if value is not None and 0 <= value <= 1 else None
 
 
 def csv_rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Each row of a CSV file as texts, with the line on which it begins; further columns are allowed."""
-    yield from csv_rows_of(read_bytes(path), str(path), columns)
-
-
-def read_bytes(path: Path | str) -> bytes:
-    """
-    Raises:
-        FileErrors: it cannot be read.
-    """
-    try:
-        return Path(path).read_bytes()
-    except OSError as exc:
-        raise FileErrors([Problem(str(path), 1, "file", f"cannot be read ({exc.strerror}); check the path")]) from exc
+    """Each row of a table as texts, with the line on which it begins; further columns are allowed."""
+    return rows_with(tables.read_path(path, limits=tables.OWN_FILES, guesses=False), columns)
 
 
 def csv_rows_of(content: bytes, path: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """The same of what a file holds; `path` names it in messages."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        message = f"is not UTF-8 (byte {exc.start + 1}); save it as UTF-8"
-        raise FileErrors([Problem(str(path), 1, "file", message)]) from exc
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            values = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as exc:
-            raise FileErrors([Problem(str(path), line, "row", f"not CSV ({exc}); check the quotes")]) from exc
-        if not values:
-            continue
-        if header is None:
-            header = values
-            if missing := [name for name in columns if name not in header]:
-                message = f"has no column {', '.join(map(repr, missing))}; it needs {', '.join(columns)}"
-                raise FileErrors([Problem(str(path), line, "header", message)])
-            continue
-        if len(values) != len(header):
-            message = f"has {len(values)} fields and the header {len(header)}; quote texts with commas"
-            raise FileErrors([Problem(str(path), line, "row", message)])
-        yield line, dict(zip(header, values, strict=True))
-    if header is None:
-        raise FileErrors([Problem(str(path), 1, "file", f"is empty; it needs a header with {', '.join(columns)}")])
+    return rows_with(tables.read(content, path, limits=tables.OWN_FILES, guesses=False), columns)
+
+
+def rows_with(table: tables.ReadTable, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """
+    Raises:
+        FileErrors: it lacks one of these columns, or a row has other fields than the header.
+    """
+    problems = Problems()
+    rows = list(rows_of(table, problems, required=columns, optional=None))
+    problems.raise_if_any()
+    return iter(rows)

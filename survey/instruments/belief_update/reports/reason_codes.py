@@ -14,9 +14,10 @@ from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.exceptions import FileErrors, HunchError, Problem
 from survey.models import Study
+from survey.services.banks.decoding import read_bytes
 
 from ..models import ReasonCode
-from .alignment_files import SHOWN, csv_rows_of, read_bytes
+from .alignment_files import SHOWN, csv_rows_of
 from .reasons import Reason, reasons_of
 
 LONGEST_NAME = 60  # characters of a coder's name

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from survey.instruments.cloze.analysis.normalising import normalised
-from survey.services.banks.csv_rows import nats_of, row_file, whole_of
+from survey.services.banks.csv_rows import nats_of, number_or_nan, row_file, whole_of
 from survey.services.banks.importing import Problems
 
 NORMS = ("sentence", "position", "word")
@@ -79,7 +79,7 @@ def read_norms(path: Path, *, lenient: bool, times: Sequence[str] = ()) -> Norms
         problems.add(str(path), 1, "header", "has neither n and k nor surprisal: add the counts or the surprisal")
     if not rows:
         problems.add(str(path), 1, "file", "holds no position: give at least one")
-    notes = [file.guess] if file.guess else []
+    notes = list(file.notes)
     further = _times_of(path, header, rows, times, problems, notes)
     problems.raise_if_any()
     reader = _NormReader(str(path), problems, lenient=lenient, has_counts=has_counts)
@@ -220,13 +220,8 @@ class _NormReader:
 
     def _number(self, line: int, name: str, text: str) -> float:
         """The number of a cell; NaN where it is empty."""
-        if text.strip().casefold() in ("", "na", "nan"):
-            return math.nan
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.inf
-        if not math.isfinite(value):
+        value = number_or_nan(text)
+        if value is None:
             self._wrong(line, name, f"{text[:20]!r} is no number; a further column is a reading time in milliseconds")
             return math.nan
         return value

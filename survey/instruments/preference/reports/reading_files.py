@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from survey.services.banks.csv_rows import row_file
+from survey.services.banks.csv_rows import number_of, row_file
 from survey.services.banks.importing import Problems
 
 from ..analysis.analysing import Material
@@ -87,7 +87,7 @@ def _rows(path: Path, problems: Problems, notes: list[str], *, judges: bool) -> 
     if file.header and not {"outcome", "rating_a"} & set(file.header):
         problems.add(str(path), 1, "header", "has neither outcome nor rating_a: add one of them")
         return [], ()
-    notes += [file.guess] if file.guess else []
+    notes += file.notes
     known = {*required, *optional, *PASSED_OVER, ROLE}
     if further := [name for name in file.header if name not in known]:
         notes.append(f"{path.name}: further columns are passed over: {', '.join(further)}")
@@ -128,7 +128,7 @@ def _row(line: int, values: Mapping[str, str], file: str, problems: Problems, *,
         wrong("first", f"is {first[:40]!r}: write a, b, or nothing where it is not known")
     code, value, judged = TIE, 0.0, True
     if rating:
-        number = _number(rating)
+        number = number_of(rating)
         if number is None or not -LARGEST <= number <= LARGEST:
             wrong("rating_a", f"is {rating[:40]!r}: a rating towards A is a number from -3.5 to 3.5")
         else:
@@ -149,14 +149,14 @@ def _row(line: int, values: Mapping[str, str], file: str, problems: Problems, *,
         wrong("outcome", f"is {outcome[:40]!r}: write {words}, or a rating in rating_a")
     probability = 1.0
     if values.get("probability"):
-        given = _number(values["probability"])
+        given = number_of(values["probability"])
         if given is None or not 0 < given <= 1:
             wrong("probability", f"is {values['probability'][:40]!r}: the chance of the item is above 0 and up to 1")
         else:
             probability = given
     chance = float("nan")
     if values.get("chance_a"):
-        given = _number(values["chance_a"])
+        given = number_of(values["chance_a"])
         if given is None or not 0 <= given <= 1:
             wrong("chance_a", f"is {values['chance_a'][:40]!r}: a chance is a number from 0 to 1")
         else:
@@ -177,14 +177,6 @@ def _row(line: int, values: Mapping[str, str], file: str, problems: Problems, *,
         judged=judged,
         prompt_text=values.get("prompt_text", ""),
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
 
 
 def _material(people: Sequence[Row], verdicts: Sequence[Row]) -> Material:

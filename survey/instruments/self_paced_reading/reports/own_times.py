@@ -13,7 +13,7 @@ from survey.contracts.reports import Findings
 from survey.exceptions import HunchError
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.forms import LONGEST_MS
-from survey.services.banks.csv_rows import csv_rows, nats_of, whole_of
+from survey.services.banks.csv_rows import csv_rows, nats_of, number_or_nan, whole_of
 from survey.services.banks.frequencies import log_frequencies
 from survey.services.banks.importing import Problems
 
@@ -149,7 +149,7 @@ def _read_times(path: Path) -> _TimesFile:
         for name, value in (("right", right), ("previous_fixated", fixated)):
             if value is None:
                 problems.add(file, line, name, f"{row[name][:20]!r} is neither 0 nor 1")
-        frequency = _number(row.get("log_frequency", ""))
+        frequency = number_or_nan(row.get("log_frequency", ""))
         if frequency is None:
             problems.add(file, line, "log_frequency", f"{row['log_frequency'][:20]!r} is no number")
         if not passage or not word or position is None or time is None or time > LONGEST_MS:
@@ -224,13 +224,3 @@ def _zero_or_one(row: Mapping[str, str], name: str) -> float | None:
     """0 or 1; NaN where the cell is empty or missing; None where it is neither."""
     text = row.get(name, "").strip().removesuffix(".0")
     return math.nan if not text else float(text) if text in ("0", "1") else None
-
-
-def _number(text: str) -> float | None:
-    if text.strip().casefold() in ("", "na", "nan"):
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

@@ -1,9 +1,7 @@
 """`token_comparison --answers FILE`: the whole analysis of comparisons that somebody has, without a study."""
 
-import csv
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +11,8 @@ from survey.contracts.reports import Findings
 from survey.exceptions import HunchError
 from survey.instruments.token_comparison.analysis.checking import CheckModel
 from survey.instruments.token_comparison.analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
-from survey.services.banks.importing import Problems, read_text_file
+from survey.services.banks.csv_rows import csv_rows, number_of
+from survey.services.banks.importing import Problems
 from survey.services.base.seeds import generator
 
 from .findings import StudyComparisons, findings, json_file, work_out
@@ -196,7 +195,7 @@ def read_answers(path: Path, models: Sequence[str] = ()) -> list[AnswerRow]:
     first: dict[str, AnswerRow] = {}
     seen: dict[tuple[str, str], AnswerRow] = {}
     given: dict[tuple[str, str, str], int] = {}
-    for line, cells in _rows(path, (*REQUIRED, *names), problems):
+    for line, cells in csv_rows(path, (*REQUIRED, *names), problems, guesses=False):
         row = _row(str(path), line, cells, models, problems)
         if row is None:
             continue
@@ -234,7 +233,7 @@ def _row(file: str, line: int, cells: Mapping[str, str], models: Sequence[str], 
         problems.add(file, line, "context", "is empty: name the context")
     percent = None
     if cells["percent_true"].strip():
-        percent = _number(cells["percent_true"])
+        percent = number_of(cells["percent_true"])
         if percent is None or not 0 < percent < 100:
             problems.add(
                 file,
@@ -245,10 +244,10 @@ def _row(file: str, line: int, cells: Mapping[str, str], models: Sequence[str], 
             )
         if not person:
             problems.add(file, line, "person", "is empty where percent_true is not: say whose answer it is")
-    multiplicity = _number(cells["multiplicity"])
+    multiplicity = number_of(cells["multiplicity"])
     if multiplicity is None or not 0 < multiplicity <= MOST or multiplicity != int(multiplicity):
         problems.add(file, line, "multiplicity", f"{cells['multiplicity'][:20]!r} is no whole number from 1")
-    weight = _number(cells.get("weight", "") or "1")
+    weight = number_of(cells.get("weight", "") or "1")
     if weight is None or not 0 < weight < MOST:
         problems.add(file, line, "weight", f"{cells.get('weight', '')[:20]!r} is no number above 0")
     logs: dict[str, tuple[float, float]] = {}
@@ -256,7 +255,7 @@ def _row(file: str, line: int, cells: Mapping[str, str], models: Sequence[str], 
         both = []
         for which in ("true", "other"):
             text = cells[f"log_{name}_{which}"]
-            value = _number(text)
+            value = number_of(text)
             if value is None or value > 0:
                 problems.add(
                     file,
@@ -281,37 +280,3 @@ def _row(file: str, line: int, cells: Mapping[str, str], models: Sequence[str], 
         cells.get("text", "").strip(),
         weight,
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _rows(path: Path, required: Sequence[str], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    file, content = str(path), read_text_file(path, problems)
-    if not content:
-        if not problems:
-            problems.add(file, 1, "file", f"is empty: it needs a header with {', '.join(required)}")
-        return
-    reader = csv.DictReader(io.StringIO(content, newline=""), strict=True)
-    try:
-        header = reader.fieldnames or []
-        if missing := [name for name in required if name not in header]:
-            problems.add(file, 1, "header", f"has no column {', '.join(missing)}: it needs {', '.join(required)}")
-            return
-        if len(set(header)) < len(header):
-            problems.add(file, 1, "header", "names a column twice: keep one")
-            return
-        line = reader.line_num + 1
-        for row in reader:
-            if None in row or None in row.values():
-                problems.add(file, line, "row", f"does not have the header's {len(header)} fields: check its commas")
-            else:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as exc:
-        problems.add(file, reader.line_num, "row", f"is no CSV ({exc}): check the quotes")

@@ -16,7 +16,7 @@ import numpy as np
 
 from predictors import comparison, registry
 from predictors.comparison import Contender, Predictions
-from predictors.datasets import PairTable, join, read
+from predictors.datasets import PairTable, join
 from predictors.errors import PredictorError
 from predictors.hardness import checked_columns
 from predictors.pairs import Progress
@@ -27,6 +27,7 @@ from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.reports import releasing
+from survey.instruments.belief_update.reports.alignment_files import read_pairs
 from survey.services.base import keys
 from survey.services.results import reports
 from survey.services.studies import finding
@@ -236,10 +237,10 @@ class Command(HunchCommand):
             if released is not None:
                 measurement = self._by_test_file([released[0]], released[1], seed)
             elif test is None:
-                tables = [read(path) for path in train]
+                tables = [read_pairs(path) for path in train]
                 measurement = self._by_folds(tables, folds, seed, question_disjoint=question_disjoint)
             else:
-                measurement = self._by_test_file([read(path) for path in train], read(test), seed)
+                measurement = self._by_test_file([read_pairs(path) for path in train], read_pairs(test), seed)
             comparison.require_columns(rows, measurement.learnt)
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
@@ -308,7 +309,7 @@ class Command(HunchCommand):
             for name in (releasing.TRAIN, releasing.TEST):
                 path = Path(folder) / name
                 path.write_bytes(found.files[name])
-                tables.append(replace(read(path), source=f"{slug} {name}"))
+                tables.append(replace(read_pairs(path), source=f"{slug} {name}"))
         return tables[0], tables[1]
 
     def _by_test_file(self, tables: Sequence[PairTable], test: PairTable, seed: int) -> Measurement:

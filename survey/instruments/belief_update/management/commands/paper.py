@@ -10,7 +10,7 @@ from typing import Any
 
 from predictors import comparison
 from predictors.comparison import Contender, Predictions
-from predictors.datasets import join, read
+from predictors.datasets import join
 from predictors.errors import PredictorError
 from predictors.training import limit_threads
 from survey.console.reports import ReportCommand
@@ -19,7 +19,7 @@ from survey.models import Study
 from survey.services.banks import importing as question_banks
 from survey.services.studies import finding, test_copies
 
-from ...reports.alignment_files import read_questions, read_sample
+from ...reports.alignment_files import read_pairs, read_questions, read_sample
 from ...reports.calibrating import people_studies
 from ...reports.paper import findings
 from ...reports.paper_files import Measured, pieces_from
@@ -115,7 +115,7 @@ class Command(ReportCommand):
                     f"--predictors: {', '.join(beside)}: the paper's tables are of texts alone; leave the columns "
                     "out, and use evaluate_predictors --columns for them."
                 )
-            table, tested = join([read(path) for path in train]), read(test)
+            table, tested = join([read_pairs(path) for path in train]), read_pairs(test)
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         try:

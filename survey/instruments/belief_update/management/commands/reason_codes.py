@@ -9,10 +9,10 @@ from typing import Any
 
 from survey.console.reports import ReportCommand
 from survey.contracts.reports import TakenFile
+from survey.services.banks.decoding import read_bytes
 from survey.services.results import reports
 from survey.services.studies import finding
 
-from ...reports.alignment_files import read_bytes
 from ...reports.reason_codes import codes_of
 from .evaluate_predictors import whole_number
 

@@ -17,5 +17,5 @@ class Command(HunchCommand):
         parser.add_argument("--study", required=True, metavar="SLUG", help="the study whose replies were judged")
 
     def handle(self, *args: Any, path: Path, study: str, **options: Any) -> None:
-        for name, count in import_judgements(path, find_study(study)).items():
+        for name, count in import_judgements(path, find_study(study), say=self.stderr.write).items():
             self.stdout.write(f"{name}: {count} new verdicts")
