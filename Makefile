@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: help install demo up check test lint format bench lock clean
+.PHONY: help install demo up check test mutants lint format bench lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ check: install  ## Run the fast tests: no server, browser or torch (ARGS="--repe
 
 test: install  ## Run all tests (ARGS="--repeat 3" for three orders, ARGS="--shuffle 7" for one of them again)
 	$(BIN)/python -m tests.run $(ARGS)
+
+mutants: install  ## Put small faults into a room, and list what no test notices (ARGS=survey/panels)
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: install  ## ruff, mypy (django-stubs), import-linter
 	$(BIN)/ruff check .

@@ -77,6 +77,15 @@ def test_a_stage_of_1320_slots_is_dealt_evenly_with_questions_in_almost_every_bo
     assert spread(booklets, groups, 15) <= 1
 
 
+def test_the_slot_that_is_left_over_falls_on_each_booklet_equally_often():
+    """7 slots of one group and 5 of another in 4 booklets of 3: of each group 3 booklets, or 1, have one slot more."""
+    groups, more = ["a"] * 7 + ["b"] * 5, np.zeros(4)
+    for seed in range(400):
+        booklets = deal(conflict_keys=[()] * 12, groups=groups, size=3, rng=np.random.default_rng(seed))
+        more += [sum(groups[slot] == "a" for slot in booklet) == 2 for booklet in booklets]
+    assert more.sum() == 1200 and p_value_of_counts(more, draws=400, n=3) > 1e-4
+
+
 def test_groups_give_way_where_the_conflicts_leave_no_other_deal_and_the_others_stay_even():
     # Each slot of "a" conflicts with each of "b", so the two of "a" must share one booklet.
     keys = [("p", "q"), ("r", "s"), ("p", "r"), ("q", "s")] + [()] * 40

@@ -124,6 +124,15 @@ def test_weights_count_by_name():
         fragile_means(values=values, weight=both * [1.0, 0.0])
 
 
+def test_rows_that_count_for_nothing_are_no_part_of_the_share():
+    values = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 2)
+    pair = fragile_means(values=values).neighbours[0]
+    padded = np.concatenate([values, [[0.5, 0.5]] * 5])
+    for weight in (np.repeat([1.0, 0.0], 5), np.repeat([[1.0, 1.0], [0.0, 0.0]], 5, axis=0)):
+        found = fragile_means(values=padded, weight=weight).neighbours[0]
+        assert (found.count, found.share) == (pair.count, pair.share) == (2, 0.4)
+
+
 def test_what_nothing_can_turn_has_no_set():
     pair = fragile_means(values=np.array([[1.0, 0.0]] * 5)).neighbours[0]
     assert pair.rows is None

@@ -109,6 +109,66 @@ def test_who_was_sure_to_stay_weighs_less_than_who_was_not() -> None:
     assert weighted.value == pytest.approx((value / found).sum() / (1 / found).sum()) and weighted.value > value.mean()
 
 
+def forty_people() -> dict[str, np.ndarray]:
+    """What `staying_chances` gets of 40 people with up to 6 items, most of whom leave; some are still at it."""
+    rng = np.random.default_rng(12)
+    rows = []
+    for person in range(40):
+        for number in range(1, 7):
+            value = float(rng.normal(person % 3))
+            left = number < 6 and bool(rng.random() < 0.15 + 0.2 * (value > 1))
+            rows.append((value, person, number, left, number < 6 and not (person % 7 == 0 and not left)))
+            if left:
+                break
+    names = ("value", "sitting", "number", "left", "known")
+    columns = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+    return {**columns, "cluster": columns["sitting"]}
+
+
+def staying(rows: dict[str, np.ndarray], **more: object) -> np.ndarray:
+    return bandit.staying_chances(**{**rows, **more}, rng=np.random.default_rng(3))
+
+
+def test_of_whom_nothing_is_known_says_nothing_about_leaving() -> None:
+    rows = forty_people()
+    assert (~rows["known"]).sum() > 10
+    other = staying(rows, left=np.where(rows["known"], rows["left"], ~rows["left"]))
+    assert other.tolist() == staying(rows).tolist()
+
+
+def test_the_order_of_the_answers_changes_no_chance_of_staying() -> None:
+    rows = forty_people()
+    levels = np.column_stack([rows["sitting"] % 2, rows["sitting"] % 3])
+    order = np.random.default_rng(4).permutation(rows["value"].size)
+    mixed = {name: column[order] for name, column in rows.items()}
+    assert staying(mixed, levels=levels[order]) == pytest.approx(staying(rows, levels=levels)[order], abs=1e-9)
+
+
+def test_the_chances_are_those_of_a_plain_second_way_to_work_them_out() -> None:
+    """Person by person, in the order in which the items were given. Only the fit of the regression is the same."""
+    rows = forty_people()
+    value, person, number = rows["value"], rows["sitting"], rows["number"]
+    mean, deviation = value.mean(), value.std()
+    columns = []
+    for row in range(value.size):
+        before = [value[other] for other in range(row) if person[other] == person[row]]
+        past = (sum(before) + mean) / (len(before) + 1)  # One more answer, which is the mean of all.
+        place = (number[row] - number.mean()) / number.std()
+        columns.append([1, place, (value[row] - mean) / deviation, (past - mean) / deviation])
+    table, fold = np.array(columns), np.random.default_rng(3).permutation(np.arange(40) % 5)
+    expected = np.ones(value.size)
+    for row in range(value.size):
+        own = fold[person] == fold[person[row]]
+        train = ~own & rows["known"]
+        fitted = bandit.logistic.fit_logistic(
+            columns=table[train], label=rows["left"][train].astype(float), precision=[1e-3, 0.5, 0.5, 0.5]
+        )
+        for other in range(row):
+            if person[other] == person[row]:
+                expected[row] *= 1 - bandit.logistic.predict_logistic(table[[other]], fitted)[0]
+    assert staying(rows) == pytest.approx(np.maximum(expected, 0.02), abs=1e-9)
+
+
 def test_no_answer_counts_more_than_50_times() -> None:
     """Of 400 people who leave after half of their answers, hardly anybody reaches the ninth item."""
     rng = np.random.default_rng(4)
@@ -429,6 +489,28 @@ def test_a_mean_in_which_nothing_varies_has_no_bounds() -> None:
         missing_cluster=[0, 1],
     )
     assert all(map(math.isnan, leaving_cases.bounds(stages=[given], odds_ratio=math.inf, span=(0, 9)).interval))
+
+
+def test_two_stages_alike_have_the_error_of_one_by_the_root_of_2() -> None:
+    """Of both sources of error: the people, and a pool that is small beside all candidates."""
+    rng = np.random.default_rng(15)
+    one = GivenItems(
+        values=np.where(np.arange(90) % 3 == 0, 6.0, 0.0) + rng.normal(size=90),
+        stratum=np.arange(90) % 3,
+        sizes=[5, 5, 5],
+        cluster=np.arange(90) // 3,
+        missing_stratum=[0, 1, 2],
+        missing_cluster=[1, 2, 3],
+        universe_size=900,
+    )
+    alone = bandit.bounds(stages=[one], odds_ratio=2)
+    both = bandit.bounds(stages=[one, one], plan_weights=[1, 1], odds_ratio=2)
+    without_pool = bandit.bounds(stages=[replace(one, universe_size=None)], odds_ratio=2)
+    for end in ("lower", "upper"):
+        whole, half, people = (getattr(found, end) for found in (alone, both, without_pool))
+        assert half.value == pytest.approx(whole.value)
+        assert half.standard_error == pytest.approx(whole.standard_error / math.sqrt(2))
+        assert whole.standard_error > 2 * people.standard_error
 
 
 def test_unequal_chances_are_weighted_in_bounds_too() -> None:

@@ -79,6 +79,22 @@ def test_the_difference_between_policies_allows_for_how_far_a_person_pulls_a_mea
     assert found.degrees_of_freedom == 2
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_comparison_says_what_the_policy_that_is_farther_from_the_design_leaves(turned):
+    even, far = np.full(6, 0.5), np.array([0.1, 0.1, 0.1, 0.1, 0.8, 0.8])
+    found = bandit.compare_policies(
+        values=[1, 0, 1, 0, 1, 1],
+        selected=np.arange(6),
+        logged=even,
+        first=far if turned else even,
+        second=even if turned else far,
+        stratum=np.zeros(6, dtype=int),
+        planned=[6],
+        cluster=np.arange(6),
+    )
+    assert found.effective_sample_size == pytest.approx(2.0**2 / (4 * 0.01 + 2 * 0.64))
+
+
 def test_other_policies_are_evaluated_without_bias_and_with_intervals_that_cover():
     rng = np.random.default_rng(31)
     logit = rng.normal(-0.5, 1, size=600)

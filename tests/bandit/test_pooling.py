@@ -83,6 +83,34 @@ def test_what_was_answered_by_chance_does_not_decide_the_weights():
     assert abs(np.mean(values) - truth) < 0.01
 
 
+def test_unequal_chances_are_weighted_for_leaving_too():
+    one, rng = answers(9), np.random.default_rng(9)
+    chance, staying = rng.uniform(0.1, 0.9, 120), rng.uniform(0.2, 1.0, 120)
+    pooled = pooled_mean(stages=[StageAnswers(**one, probability=chance, staying=staying)], plan_weights=[1])
+    assert pooled.value == pytest.approx(np.average(one["values"], weights=1 / (chance * staying)))
+    assert pooled.value != pytest.approx(np.average(one["values"], weights=1 / chance), abs=1e-3)
+
+
+def test_a_number_in_two_stages_is_two_people():
+    """Each person answers alike on both sides, so that a difference between people says less than chance would: the
+    least error decides, which asks who is on both sides."""
+    stages, others = [], []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        # In one stage a number is on the one side, in the next one on the other.
+        cluster = np.arange(120) // 3
+        side = np.where(np.isin(cluster % 4, (0, 1)), cluster % 2 == 0, rng.random(120) < 0.5)
+        side = side if seed == 1 else ~side
+        values = np.tile([0.0, 1.0, 2.0], 40) + np.where(side, 0.5, 0)
+        one = {"values": values, "stratum": np.zeros(120, dtype=int), "sizes": (100,), "inside": side, "first": ~side}
+        stages.append(StageAnswers(**one, cluster=cluster))
+        others.append(StageAnswers(**one, cluster=(cluster * (2 * seed - 1) + seed) % 40 + 1000 * seed))
+    same = pooled_difference(stages=stages, plan_weights=[1, 1])
+    other = pooled_difference(stages=others, plan_weights=[1, 1])
+    assert (same.value, same.standard_error) == pytest.approx((other.value, other.standard_error))
+    assert same.n_clusters == other.n_clusters == 80
+
+
 def test_answers_that_do_not_fit_are_refused():
     one = answers(1)
     with pytest.raises(DesignError, match="1 for 2 stages"):

@@ -339,6 +339,19 @@ def test_equal_pairs_are_asked_about_once_and_never_again(server):
     assert again[0].tolist() == first[1].tolist() and again[2].tolist() == first[0].tolist()
 
 
+def test_another_server_is_asked_again(server, monkeypatch):
+    server.answer = lists_tokens
+    estimator = fitted()
+    first = estimator.predict_proba(PAIRS[:2])
+    with fake_endpoint.running() as other:
+        monkeypatch.setenv("HUNCH_LLM_URL", other.url)
+        other.answer = lists_none("1")
+        assert (estimator.predict_proba(PAIRS[:2]) != first).all() and other.seen
+    monkeypatch.setenv("HUNCH_LLM_URL", server.url)
+    asked = len(server.seen)
+    assert (estimator.predict_proba(PAIRS[:2]) == first).all() and len(server.seen) == asked
+
+
 def test_what_was_answered_before_an_error_is_kept(server):
     refusing = [True]
     server.answer = lambda seen: (

@@ -64,6 +64,26 @@ def test_single_answers_tell_nothing_of_the_scatter():
     assert fit_concentration(np.full(5, 0.5), np.array([0, 1, 1, 0, 1.0]), ones, np.ones(5), default=7.0) == 7.0
 
 
+def test_few_counts_move_the_scatter_little_from_what_was_set():
+    """By likelihood alone two people who agree, where even odds were predicted, would show no concentration at all."""
+    for default in (2.0, 5.0, 30.0):
+        found = fit_concentration(np.array([0.5]), np.array([1.0]), np.array([2]), np.ones(1), default=default)
+        assert default / 3 < found < default
+
+
+def test_a_share_of_nine_answers_recalibrates_as_nine_single_answers_do():
+    p, shares = np.array([0.2, 0.4, 0.6, 0.8]), np.array([4, 3, 6, 9]) / 9
+    each = np.concatenate([[1.0] * round(9 * share) + [0.0] * round(9 * (1 - share)) for share in shares])
+    rng = np.random.default_rng(6)
+    single_p, single = rng.uniform(0.1, 0.9, 30), rng.integers(0, 2, 30).astype(float)
+    whole = MajorityCalibrator().fit(
+        np.concatenate([p, single_p]), np.concatenate([shares, single]), [9] * 4 + [1] * 30, kind="shares"
+    )
+    rows = MajorityCalibrator().fit(np.concatenate([np.repeat(p, 9), single_p]), np.concatenate([each, single]))
+    grid = np.linspace(0.05, 0.95, 10)
+    assert whole.predict(grid, 1) == pytest.approx(rows.predict(grid, 1), abs=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["shares", "majorities"])
 def test_a_predictor_of_one_person_is_made_to_predict_majorities(kind):
     rng = np.random.default_rng(2)

@@ -87,6 +87,17 @@ def test_kneser_ney_prefers_what_follows_many_things():
     assert model.log_probabilities("new york")[1] > math.log(0.5)
 
 
+@pytest.mark.parametrize("smoothing", ["none", "kneser_ney"])
+def test_read_at_a_lower_order_it_says_what_a_model_of_that_order_says(smoothing):
+    texts = [made_text(900, seed) for seed in range(3)]
+    whole = NgramReader.train(texts, order=3, smoothing=smoothing)
+    for order in (1, 2):
+        alone = NgramReader.train(texts, order=order, smoothing=smoothing)
+        for text in (texts[0], "a b " + texts[1][:60]):
+            assert whole.log_probabilities(text, order=order) == pytest.approx(alone.log_probabilities(text), abs=1e-9)
+        assert whole.states(order) == alone.states()
+
+
 def test_words_that_it_does_not_know_are_read_as_unk():
     model = NgramReader.train(["a b c"], order=2)
     (marks,) = model.unknown_tokens([Text("t", "a zzz <unk> END")])

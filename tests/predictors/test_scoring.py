@@ -72,6 +72,10 @@ def test_a_floor_is_said_with_how_many_it_raised():
     assert found.nats == pytest.approx(-(2 * math.log(0.01) + math.log(0.5)) / 3)
 
 
+def test_a_case_of_no_weight_is_not_among_those_that_a_floor_raised():
+    assert log_score([0.0, 0.005, 0.5], [0.0, 1.0, 1.0], floor=0.01).below_floor == 1
+
+
 def test_only_impossible_cases_leave_nothing_finite():
     found = log_score([0.0, 0.0])
     assert math.isinf(found.nats) and found.nats_of_finite is None and found.perplexity_of_finite is None
@@ -169,6 +173,16 @@ def test_models_are_resampled_together():
     # What makes a text hard for both cancels out: the difference is the same in each.
     assert low == pytest.approx(high) and low == pytest.approx(-0.1 / math.log(2))
     assert found.bits_per_character["a"][0] < added(first).bits_per_character < found.bits_per_character["a"][1]
+
+
+def test_one_impossible_text_in_three_makes_the_upper_end_infinite():
+    texts = [TextScore.of([-x], words=1, characters=5) for x in (1.0, math.inf, 2.0)]
+    found = text_intervals({"a": texts, "b": texts[:1] * 3}, rng=np.random.default_rng(0))
+    low, high = found.bits_per_character["a"]
+    assert math.isfinite(low) and math.isinf(high)
+    assert found.bits_per_character["b"] == pytest.approx((0.2 / math.log(2),) * 2)
+    # In most resamples one is infinite and the other is not, so that there is no difference.
+    assert found.differences == {"b": None}
 
 
 def test_one_text_has_no_interval_and_other_texts_no_comparison():

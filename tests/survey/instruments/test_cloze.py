@@ -22,7 +22,7 @@ from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
 from survey.instruments.cloze.reading import read_models, unknown_words, words_of_models
-from survey.models import SnapshotAnswer, Stage, Study
+from survey.models import Slot, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams
 from survey.services.plans.planning import plan_stage
@@ -232,6 +232,15 @@ def test_chances_add_up_to_the_positions_that_are_drawn(sentences: None, tiny_mo
         sums.append(sum(1 / chance for chance in chance_of_positions(study).values()))
     # 1 - (1 - 12 / 29)^2 of 29 positions; both stages draw 12.
     assert np.mean(sums) == pytest.approx(29, rel=0.1)
+
+
+def test_a_pool_that_is_part_of_all_positions_is_part_of_their_chance(sentences: None) -> None:
+    """12 of 15 candidates are drawn, which are 15 of 29 positions."""
+    study = cast.study(**{**CLOZE, "candidates": {"size": 15}, "stages": CLOZE["stages"][:1]})
+    plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=1))
+    slots = Slot.objects.filter(stage__study=study)
+    assert [slot.pool_probability for slot in slots] == pytest.approx([15 / 29] * 24)
+    assert [*chance_of_positions(study).values()] == pytest.approx([12 / 29] * 12)
 
 
 def test_several_words_are_asked_for_once_more_and_then_the_first_is_taken(sentences: None) -> None:

@@ -91,7 +91,6 @@ def test_the_papers_table_gives_its_correlations(human_data: Path) -> None:
 
 def test_smoothing_gives_the_public_column(measures: list[dict[str, str]], human_data: Path) -> None:
     row = next(row for row in measures if row["item"] == "Arthur placed")
-    assert float(smoothed(14, 80, 13, 1.0)) == pytest.approx(15 / 94)
     assert float(smoothed(14, 80, 13, 1.0)) == pytest.approx(float(row["cloze_p_smoothed"]))
     assert float(surprisal(14, 80, 13, 1.0)) == pytest.approx(float(row["cloze_s"]))
     # The published distributions pool sentences that begin alike, and have one answer more here.
@@ -152,6 +151,14 @@ def test_columns_of_noise_add_one_on_average(measures: list[dict[str, str]]) -> 
 
 
 # Small tables
+
+
+def test_a_word_that_nobody_wrote_is_one_more_to_be_smoothed() -> None:
+    """13 words were written, and there is always one more: 14 words and 80 answers."""
+    assert float(smoothed(14, 80, 13, 1.0)) == pytest.approx(15 / 94)
+    assert float(smoothed(0, 80, 13, 0.5)) == pytest.approx(0.5 / 87)
+    counts = np.array([14, 36, 30])
+    assert smoothed(np.append(counts, 0), 80, 3, 1.0).sum() == pytest.approx(1)
 
 
 def test_wilsons_interval_is_that_of_the_textbook() -> None:

@@ -162,6 +162,18 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
     assert "runs in the bank's 4 passages" in str(estimated) and "right guesses" in str(estimated)
 
 
+def test_the_chance_of_a_guess_is_that_of_its_run_in_the_pool_and_of_the_pool(tales: None, tmp_path: Path) -> None:
+    stages = [{"sittings": 2, "responses_per_item": 2}]
+    study = cast.study(**{**STUDY, "candidates": {"size": 4}, "stages": stages})
+    stage = opened(study)
+    play(study)
+    files.write_export(study, tmp_path)
+    with (tmp_path / "guesses.csv").open(newline="", encoding="utf-8") as file:
+        (written,) = {float(row["probability"]) for row in csv.DictReader(file)}
+    ((inside, pool),) = {(slot.inclusion_probability, slot.pool_probability) for slot in stage.slots.all()}
+    assert pool < 1 and written == pytest.approx(inside * pool)
+
+
 def _answers(folder: Path) -> list[dict[str, str]]:
     with (folder / "answers.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

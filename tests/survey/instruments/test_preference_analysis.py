@@ -480,6 +480,46 @@ def test_arguments_that_do_not_fit_are_refused(arguments: list[str], said: str, 
     assert said in refused(capsys, *arguments)
 
 
+def people_and_judge() -> tuple[Judgements, Judgements]:
+    """People who differ, and a judge that states chances and shows its replies in either order."""
+    plans = [StagePlan(Uniform(), people=10, items=6)]
+    people = simulate(PreferenceWorld(theta=spaced(2, 1.0), gamma=0.0, prompts=90), plans, rng=np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    return people, replace(people, chance=rng.uniform(0.1, 0.9, people.n), person=np.zeros(people.n, dtype=np.int64))
+
+
+def test_which_reply_a_judge_calls_a_changes_no_figure() -> None:
+    people, judge = people_and_judge()
+    turned = replace(
+        judge,
+        a=judge.b,
+        b=judge.a,
+        outcome=np.where(np.isin(judge.outcome, (1, -1)), -judge.outcome, judge.outcome),
+        value=-judge.value,
+        first=-judge.first,
+        chance=1 - judge.chance,
+    )
+    found = []
+    for one in (judge, turned):
+        compared = judging.compare(people, one)
+        assert compared is not None
+        found.append(judging.figures(compared, judge))
+        assert 1 < (found[-1].log_score.value or 0) < 2
+    assert found[1].log_score == pytest.approx(found[0].log_score) and found[0].accuracy == found[1].accuracy
+    assert found[1].uncentred.value == pytest.approx(found[0].uncentred.value)
+
+
+def test_nobodys_own_answers_make_the_chance_that_is_fitted_for_their_prompt() -> None:
+    rng = np.random.default_rng(7)
+    rating, prompt, row_item = rng.normal(size=60), np.repeat(np.arange(20), 3), np.repeat(np.arange(60), 4)
+    win = (rng.random(240) < 1 / (1 + np.exp(-rating[row_item]))).astype(float)
+    before = judging.cross_fitted(rating, prompt, win, row_item)
+    for turned in range(20):
+        own = prompt == turned
+        after = judging.cross_fitted(rating, prompt, np.where(own[row_item], 1 - win, win), row_item)
+        assert after[own].tolist() == before[own].tolist() and (after != before).any()
+
+
 def test_a_log_score_of_fitted_chances_has_no_interval_where_items_weigh_unequally() -> None:
     """What the fit adds is not known there, and an interval without it holds too seldom."""
     plans = [StagePlan(Uniform(), people=10, items=6)]

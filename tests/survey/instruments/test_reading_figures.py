@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
-from predictors.evaluation.reading_times import SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
+from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
 from survey.exceptions import HunchError
+from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes, cleaned, share_right
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
@@ -175,6 +176,23 @@ def own_files(folder: Path, *, people: int = 6, passages: int = 6, slope: float 
         written(folder / "times.csv", HEADER, rows),
         written(folder / "readings.csv", ["model", "passage", "position", "surprisal"], readings),
     )
+
+
+def test_leaving_out_one_of_four_groups_counts_three_quarters() -> None:
+    """The jackknife's (g - 1) / g, by fits of numpy to the rows of three groups at a time."""
+    rng = np.random.default_rng(5)
+    base = np.column_stack([np.ones(80), rng.normal(3, 1, 80)])
+    both = np.column_stack([base, rng.normal(size=(80, 2))])
+    wanted = both @ [200.0, 10.0, 8.0, 3.0] + rng.normal(0, 20, 80)
+    group, summed = rng.permutation(np.arange(80) % 4) * 7, np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+    def slopes(rows: np.ndarray) -> np.ndarray:
+        return summed @ np.linalg.lstsq(both[rows], wanted[rows], rcond=None)[0][2:]
+
+    whole = slopes(np.arange(80))
+    squares = sum((slopes(np.flatnonzero(group != one)) - whole) ** 2 for one in np.unique(group))
+    columns = Columns(base, both, wanted, np.zeros(80, dtype=np.int64), np.arange(80))
+    assert figures._jackknife(columns, group, summed) == pytest.approx(3 / 4 * squares, rel=1e-6)
 
 
 def test_people_give_intervals_around_their_own_levels(tmp_path: Path) -> None:

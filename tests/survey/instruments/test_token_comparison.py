@@ -277,6 +277,32 @@ def test_preparing_draws_from_the_seed_and_only_what_people_can_read() -> None:
     assert len({str(row.drawn) for row in PreparedContext.objects.all()}) > 6
 
 
+def test_each_text_draws_from_a_seed_of_its_own() -> None:
+    questions = list(Bank.objects.get(name="passages").questions.order_by("position"))
+    preparing.prepare(questions, ComparisonOptions(**OPTIONS))
+    assert PreparedContext.objects.values("text_sha256").distinct().count() == 6
+    assert PreparedContext.objects.values("seed").distinct().count() == 6
+
+
+def test_of_a_model_whose_files_have_changed_the_newest_reading_counts() -> None:
+    study = cast.study(**COMPARISON)
+    (model,) = study.config.models
+    contexts = list(PreparedContext.objects.select_related("tokenizer"))
+    before = preparing.readings_of(model, contexts)
+    NgramModel.objects.filter(name="one").delete()
+    cut_by = passages.open_tokenizer("pairs:own")
+    texts = [Text(str(number), text) for number, text in enumerate([*PASSAGES, PASSAGES[0]])]
+    ngrams.train(texts, name="one", order=1, unit="token", smoothing="kneser_ney", cut_by=cut_by)
+    questions = list(Bank.objects.get(name="passages").questions.order_by("position"))
+    options = ComparisonOptions(**OPTIONS)
+    assert preparing.prepare(questions, options, [model]).read == {"unigram": 6}
+    after = preparing.readings_of(model, contexts)
+    newest = {one.context_id: one.log_true for one in ContextReading.objects.order_by("pk")}
+    assert {key: log for key, (log, _others) in after.items()} == newest
+    assert all(after[key][0] != before[key][0] for key in before) and len(before) == 6
+    assert preparing.prepare(questions, options, [model]).read == {"unigram": 0}
+
+
 def test_probabilities_are_those_among_readable_tokens() -> None:
     """At each context the generator's probabilities of all readable tokens sum to 1."""
     options = ComparisonOptions(**OPTIONS)

@@ -18,6 +18,7 @@ from survey.instruments.token_comparison.analysis.estimating import (
     Comparisons,
     by_draws,
     estimate,
+    resampled,
     log_odds_of_percent,
     terms,
     values_of,
@@ -388,6 +389,22 @@ def test_weights_are_those_of_contexts() -> None:
 
 def vars_of(c: Comparisons) -> dict[str, np.ndarray]:
     return {name: getattr(c, name) for name in c.__dataclass_fields__}
+
+
+def test_the_order_of_comparisons_changes_no_resample() -> None:
+    c, order = table_of(), np.array([2, 0, 3, 1])
+    mixed = Comparisons(
+        **{
+            **vars_of(c),
+            **{name: vars_of(c)[name][order] for name in ("context", "multiplicity", "log_g_other", "item_weight")},
+        }
+    )
+    answers = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([1.0, 3.0, 0.5, 2.0, 0.1]))
+    place = np.argsort(order)
+    moved = ComparisonAnswers(place[answers.item], answers.person, answers.log_odds)
+    plain = resampled(c, answers, rng=np.random.default_rng(1), samples=40)
+    other = resampled(mixed, moved, rng=np.random.default_rng(1), samples=40)
+    assert other == pytest.approx(plain, nan_ok=True) and np.nanstd(plain[:, 0]) > 0
 
 
 def test_draws_that_share_an_answer_share_its_noise() -> None:

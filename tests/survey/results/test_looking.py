@@ -212,6 +212,17 @@ def test_no_change_at_all_is_no_narrow_interval() -> None:
     assert cast.stage_of(stage.study).state == "open"
 
 
+def test_a_narrow_interval_of_too_few_changes_ends_nothing() -> None:
+    stage = running(0.34)
+    beliefs = Belief.objects.filter(response__assignment__slot__stage=stage)
+    beliefs.update(value=50)
+    for one in beliefs.filter(response__screen="posterior").order_by("response__assignment__completed_at")[:2]:
+        Belief.objects.filter(pk=one.pk).update(value=80)
+    looks = look_often(stage)
+    assert all(0 < one.width < 0.34 for one in looks) and not any(one.reached for one in looks)
+    assert cast.stage_of(stage.study).state == "open" and looking.verify_looks(cast.stage_of(stage.study)) == []
+
+
 def test_a_rule_about_a_difference_looks_at_both_levels() -> None:
     stage = running(0.5, factor="framing")
     looks = look_often(stage)

@@ -1,9 +1,11 @@
 """A priority of the instrument's own: what stages draw by, with and without a predictor."""
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, PlanRefused, StateRefused
@@ -151,6 +153,20 @@ def test_a_predictor_that_learns_nothing_does_not_hold_up_what_needs_none(monkey
     assert held.state == "draft" and lifecycle.waits_for_a_choice(held)
     with pytest.raises(StateRefused, match="its plan is never changed"):
         lifecycle.choose_uniform(stage)
+
+
+def test_a_training_under_way_holds_up_even_what_needs_no_predictor() -> None:
+    """Its chances are to stand beside the priority. Once it has failed, nothing is waited for."""
+    study = readings.study(**PREDICTED, options={"priority": "length"})
+    first = lifecycle.open_stage(cast.stage_of(study))
+    readings.fill(first)
+    lifecycle.close_stage(first)
+    training = cast.run_until(first, "train")
+    for state, following in (("queued", set()), ("running", set()), ("failed", {"score"})):
+        lease = timezone.now() + timedelta(minutes=5) if state == "running" else None
+        JobStep.objects.filter(pk=training.pk).update(state=state, lease_until=lease)
+        kinds = {step.kind for step in lifecycle.next_steps(cast.stage_of(study))}
+        assert kinds & {"score", "plan"} == following, state
 
 
 def test_no_person_chooses_uniform_for_what_needs_no_predictor() -> None:

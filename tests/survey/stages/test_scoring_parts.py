@@ -158,6 +158,34 @@ def test_a_worker_that_was_away_too_long_goes_on_though_its_part_was_taken(
     assert seen == SIZES[:1] and scores_of(step) == whole
 
 
+def test_a_part_that_another_worker_claimed_meanwhile_is_not_scored_here(
+    step: JobStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = alone(step)
+    of = scoring_parts.RowScorer.of
+    past = timezone.now() - timedelta(seconds=1)
+    lost: list[int] = []
+
+    def slow(self: Any, rows: np.ndarray, member: int | None, progress: Any) -> np.ndarray:
+        """Until it is done, the lease of its part is over and somebody else has claimed it."""
+        parts = ScoringPart.objects.exclude(pk__in=lost).filter(state="running").order_by("-pk")
+        lost.append(parts[0].pk)
+        ScoringPart.objects.filter(pk=lost[-1]).update(lease_until=past)
+        assert leases.claim(ScoringPart.objects, lost[-1]) is not None
+        return of(self, rows, member, progress)
+
+    def helped(_hold: scoring_parts.PartHold) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(scoring_parts.RowScorer, "of", slow)
+            assert scoring_parts.help_with(step.pk) == 0
+        assert len(lost) == 4 and not ScoringPart.objects.filter(state="done").exists()
+        ScoringPart.objects.filter(pk__in=lost).update(lease_until=past)
+
+    before_each_part(monkeypatch, {1: helped})
+    assert jobs.run_step(step.pk)
+    assert scores_of(step) == whole
+
+
 def test_a_worker_that_lost_the_step_ends_and_writes_nothing(step: JobStep, monkeypatch: pytest.MonkeyPatch) -> None:
     def loses(_hold: scoring_parts.PartHold) -> None:
         JobStep.objects.filter(pk=step.pk).update(attempt=7)

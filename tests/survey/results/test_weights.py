@@ -1,0 +1,21 @@
+"""Weights of answers as a process knows them from the page before."""
+
+import pytest
+
+from survey.services.results.weights import answer_weights, known_weights
+from tests import cast
+from tests.survey.results.test_looking import running
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_is_known_under_one_level_is_not_taken_for_the_whole_or_for_another() -> None:
+    study = running(0.5, factor="framing").study
+    stages = [cast.stage_of(study)]
+    stages[0].study = study
+    sizes = []
+    for levels in ({"framing": "one"}, {}, {"framing": "two"}, {"framing": "one"}):
+        known = known_weights(study, levels, stages)
+        assert known == answer_weights(study, levels, stages)
+        sizes.append(len(known))
+    assert sizes == [120, 240, 120, 120]
