@@ -170,7 +170,7 @@ def test_an_update_takes_the_same_from_who_withdrew_before() -> None:
     Sitting.objects.update(**times)
     Assignment.objects.update(assigned_at=late)
     Booklet.objects.filter(claimed_at__isnull=False).update(claimed_at=late)
-    import_module("survey.migrations.0045_withdrawn_times").forget(apps, None)
+    import_module("survey.migrations.0040_withdrawn_times").forget(apps, None)
     for sitting, is_gone in ((gone, True), (stays, False)):
         sitting.refresh_from_db()
         at = sitting.consent.given_at if is_gone else late

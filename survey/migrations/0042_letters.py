@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("survey", "0039_both_outcomes")]
+    dependencies = [("survey", "0041_rules_of_verdicts")]
 
     operations = [
         migrations.AlterField(

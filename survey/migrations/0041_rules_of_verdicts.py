@@ -10,7 +10,7 @@ def name_the_first_rules(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("survey", "0039_both_outcomes")]
+    dependencies = [("survey", "0040_withdrawn_times")]
 
     operations = [
         migrations.AddField(
