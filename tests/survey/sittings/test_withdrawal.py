@@ -22,18 +22,23 @@ from survey.models import (
     CheckAttempt,
     Consent,
     DataChoice,
+    Erasure,
     FormAnswer,
+    Job,
     JobStep,
+    LiveSnapshot,
     PanelIdentity,
     PredictorRun,
     Response,
     Score,
     Sitting,
     SnapshotAnswer,
+    StoredEstimate,
     UnfinishedScreen,
     Withdrawal,
 )
 from survey.services.answers.counting import counted_answers, frozen_answers, training_examples
+from survey.services.base.erasures import ref_of
 from survey.services.results.estimating import estimate
 from survey.services.results.export.columns import columns_of
 from survey.services.results.export.reading import answer_rows
@@ -178,6 +183,33 @@ def test_an_update_takes_the_same_from_who_withdrew_before() -> None:
         assert {*sitting.assignments.values_list("assigned_at", flat=True)} == {at}
         assert sitting.expired_at == (None if is_gone else late)
         assert DataChoice.objects.filter(sitting=sitting).exists() != is_gone
+
+
+def test_what_was_made_of_the_answers_goes_too_and_nothing_of_another_study() -> None:
+    """Pictures of the running study, figures and result files; what is being made of them now may not be written."""
+    visitor, other = (cast.Visitor(cast.open_stage(slug).study).finish() for slug in ("small", "other"))
+    now, running = timezone.now(), {"state": "running", "lease_until": timezone.now() + timedelta(minutes=1)}
+    gone_study, other_study = (one.sitting.stage.study for one in (visitor, other))
+    for study in (gone_study, other_study):
+        LiveSnapshot.objects.create(study=study, quick={"n": 1}, quick_at=now, slow={"n": 1}, slow_at=now)
+        StoredEstimate.objects.create(
+            study=study, asked={}, asked_sha256="a", state="done", report="{}", basis_sha256="b"
+        )
+        made = {"state": "done", "files": [{"name": "answers.csv"}], "expires_at": now + timedelta(days=1)}
+        Job.objects.create(study=study, kind="export", asked_sha256="a", finished_at=now, **made)
+        Job.objects.create(study=study, kind="export", asked_sha256="b", attempt=1, **running)
+    take_back(visitor)
+    for study, is_gone in ((gone_study, True), (other_study, False)):
+        picture = LiveSnapshot.objects.get(study=study)
+        assert (picture.quick, picture.slow) == (({}, {}) if is_gone else ({"n": 1}, {"n": 1}))
+        estimate = StoredEstimate.objects.get(study=study)
+        assert (estimate.state, estimate.report) == (("queued", "") if is_gone else ("done", "{}"))
+        jobs_now = [(job.state, bool(job.files), job.attempt) for job in Job.objects.filter(study=study).order_by("pk")]
+        assert jobs_now == (
+            [("expired", False, 0), ("queued", False, 2)] if is_gone else [("done", True, 0), ("running", False, 1)]
+        )
+    (erasure,) = Erasure.objects.all()
+    assert erasure.refs == [ref_of(visitor.sitting.respondent)] and erasure.what == "answers"
 
 
 def test_it_is_written_down_without_content() -> None:
