@@ -10,11 +10,13 @@ from survey.letters import problem_of
 from .leased import Leased
 from .question import Bank, Question
 
+LONGEST_NAME = 120  # characters
+
 
 class LanguageModel(models.Model):
     """One language model with one way of asking it, under the name that tables show."""
 
-    name = models.CharField(max_length=120, unique=True)
+    name = models.CharField(max_length=LONGEST_NAME, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -32,10 +34,9 @@ class LanguageModel(models.Model):
         """
         model = cls.objects.filter(name=name).first()
         if model is None:
-            longest = cls._meta.get_field("name").max_length or 0
             wrong = problem_of(name) if name.strip() else "is empty"
-            if len(name) > longest:
-                wrong = f"{name[:60]!r} has {len(name)} characters; at most {longest}"
+            if len(name) > LONGEST_NAME:
+                wrong = f"{name[:60]!r} has {len(name)} characters; at most {LONGEST_NAME}"
             if wrong:
                 raise HunchError(f"name of a language model: {wrong}")
             model, _created = cls.objects.get_or_create(name=name)

@@ -290,8 +290,8 @@ def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[Questi
                 problems.add(row.file, row.line, name, "is empty: give every question one")
             elif message := letters.problem_of(value):
                 problems.add(row.file, row.line, name, message)
-            elif (other := alike.add(value, row, beside=name)) is not None:
-                problems.note(row.file, row.line, name, f"{letters.differ(value, other[0])} {_place(other[1], row)}")
+            elif (twin := alike.add(value, row, beside=name)) is not None:
+                problems.note(row.file, row.line, name, f"{letters.differ(value, twin[0])} {_place(twin[1], row)}")
         for name in ("question", "answer", "domain", "reason"):
             if message := letters.control_character(getattr(row, name)):
                 problems.add(row.file, row.line, row.text_column if name == "question" else name, message)
