@@ -205,6 +205,17 @@ def test_people_give_intervals_around_their_own_levels(tmp_path: Path) -> None:
     assert found.data["right"]["value"] == 1.0 and found.data["models"]["A"]["delta_log_likelihood"] > 100
 
 
+def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path) -> None:
+    times, readings = own_files(tmp_path)
+    rows = rows_of(readings)
+    # Another model that gives the same, and has not read two passages.
+    more = [{**row, "model": "B"} for row in rows if row["passage"] not in ("t0", "t1")]
+    written(readings, list(rows[0]), [list(row.values()) for row in rows + more])
+    found = own_times.make(times, readings, TimeSettings())
+    assert found.data["models"]["A"] == found.data["models"]["B"]
+    assert any("models are compared on the 40 words" in note for note in found.notes)
+
+
 def test_a_hard_passage_is_no_effect_of_its_words() -> None:
     """Without noise the slopes are those of the words, however slow passages with surprising words are as a whole."""
     rng = np.random.default_rng(1)

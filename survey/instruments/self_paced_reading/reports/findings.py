@@ -78,6 +78,12 @@ def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str
         more.append(
             f"generalised additive mixed models are fitted by R: Rscript {gamm.SCRIPT}, in the folder of this report"
         )
+    common = _read_by_all(material)
+    if models and any((np.isfinite(surprisal) & ~common).any() for surprisal in material.models.values()):
+        said.append(
+            f"models are compared on the {int(common.sum()):,} words to which all of them give a surprisal; the others "
+            "enter no fit"
+        )
     if not material.has_people:
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
     return Findings(
@@ -94,17 +100,24 @@ def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str
 def _models(material: ReadingMaterial) -> list[ReadingOfModel]:
     if not material.frequencies_known:
         return []
+    common = _read_by_all(material)
     return [
         figures.of_model(
             name,
             words=material.words,
             prepared=material.prepared,
             times=material.kept,
-            surprisal=surprisal,
+            surprisal=np.where(common, surprisal, np.nan),
             has_people=material.has_people,
         )
         for name, surprisal in material.models.items()
     ]
+
+
+def _read_by_all(material: ReadingMaterial) -> np.ndarray:
+    """Which words (W,) all models give a surprisal to: what they add to a fit is compared on the same words."""
+    known = [np.isfinite(surprisal) for surprisal in material.models.values()]
+    return np.all(known, axis=0) if known else np.zeros(len(material.words.word), dtype=bool)
 
 
 def _lines(material: ReadingMaterial, time: Bounded, right: Bounded) -> list[str]:
