@@ -5,13 +5,15 @@
     make mutants ARGS="survey/panels --faults 60 --seed 2 --minutes 90"
 
 The faults are cosmic-ray's: another operator, comparison, number or branch, a loop that never runs, a decorator or an
-exception that is gone. One more is ours: a keyword argument left out, as a condition of a query or a part of a key. They are a
-random sample of lines, the same for the same seed and code.
+exception that is gone. One more is ours: a keyword argument left out, as a condition of a query or a part of a key.
+They are a random sample of lines, the same for the same seed and code. Texts for people, annotations, caches and what
+data classes are made with are left alone.
 
 Which tests run a line is recorded once for each file of tests (coverage, with a context for each test) and kept in
 var/mutants until that file, or a file of a room that it runs, has changed. Each fault gets the tests that run its line,
-the quickest of each file first, until one fails. Everything runs in a copy of the working tree, which is removed at the end.
-What runs in processes that a test starts is not recorded; tests in a browser and those for PostgreSQL alone are left out.
+the quickest of each file first, until one fails. Everything runs in a copy of the working tree, which is removed at the
+end. What runs in processes that a test starts is not recorded; tests in a browser and those for PostgreSQL alone are
+left out.
 """
 
 import argparse
@@ -29,7 +31,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -48,12 +50,42 @@ STORED = ROOT / "var" / "mutants"
 MEASURED = ("bandit", "frontend", "predictors", "survey", "tools")
 LEFT_OUT = ["-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not browser and not postgresql"]
 # Faults that change nothing, or that Python itself refuses: other types of the same small number, a cache that is gone.
-NOT_TRIED = ("VariableReplacer", "VariableInserter", "_Eq_Is", "_Eq_IsNot", "_NotEq_Is", "_NotEq_IsNot", "_Is_", "_IsNot_")
+NOT_TRIED = (
+    "VariableReplacer",
+    "VariableInserter",
+    "_Eq_Is",
+    "_Eq_IsNot",
+    "_NotEq_Is",
+    "_NotEq_IsNot",
+    "_Is_",
+    "_IsNot_",
+)
 ALWAYS_TRIED = ("_Is_IsNot", "_IsNot_Is")
 CACHES = ("cache", "cached_property", "lru_cache", "override", "overload")
 # What people read. Whether a sentence is the right one, a test of that sentence says.
-READ_BY_PEOPLE = ("debug", "info", "warning", "error", "exception", "critical", "write", "_", "gettext", "gettext_lazy", "print")
-NAMES_FOR_PEOPLE = ("help", "help_text", "verbose_name", "verbose_name_plural", "description", "hint", "label", "ordering")
+READ_BY_PEOPLE = (
+    "debug",
+    "info",
+    "warning",
+    "error",
+    "exception",
+    "critical",
+    "write",
+    "_",
+    "gettext",
+    "gettext_lazy",
+    "print",
+)
+NAMES_FOR_PEOPLE = (
+    "help",
+    "help_text",
+    "verbose_name",
+    "verbose_name_plural",
+    "description",
+    "hint",
+    "label",
+    "ordering",
+)
 NOT_LOOKED_INTO = ("__str__", "__repr__", "Meta")
 OWN_SECONDS, START_SECONDS = 4.0, 60.0  # How many times the recorded time a fault may take, and what comes on top.
 
@@ -66,7 +98,9 @@ class LeaveOutArgument(Operator):
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: Any, index: int) -> Any:
-        return parso.python.tree.PythonNode("argument", [parso.python.tree.Operator("**", node.start_pos), _nothing(node)])
+        return parso.python.tree.PythonNode(
+            "argument", [parso.python.tree.Operator("**", node.start_pos), _nothing(node)]
+        )
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -137,9 +171,14 @@ def _spared_lines(tree: ast.AST) -> Iterator[tuple[int, int | None]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name in NOT_LOOKED_INTO:
             yield from _lines(node)
-        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            yield from _lines(node)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, ast.ClassDef):
+            # Whether a data class may be changed or compared: nobody does either.
+            for decorator in node.decorator_list:
+                if "dataclass" in ast.unparse(decorator):
+                    yield from _places(decorator)
+        elif (isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")) or isinstance(
+            node, ast.Import | ast.ImportFrom
+        ):
             yield from _lines(node)
         elif isinstance(node, ast.Call) and _last_name(node.func) in READ_BY_PEOPLE:
             yield from chain.from_iterable(_places(argument) for argument in [*node.args, *node.keywords])
@@ -215,7 +254,7 @@ def copied_tree() -> Iterator[Path]:
 def run_in(folder: Path, command: list[str], *, limit: float, show: bool = False) -> int | None:
     """The exit status; nothing after `limit` seconds of processor time, or four times as many on the clock.
 
-    A process on a busy machine is slow, and a fault that makes a loop endless is not: so the first limit is the one that counts.
+    On a busy machine a process takes long but little processor time: only an endless loop reaches the first limit.
     """
     with tempfile.TemporaryDirectory(prefix="tests-", dir=folder) as own:
         environment = {
@@ -244,14 +283,10 @@ def run_in(folder: Path, command: list[str], *, limit: float, show: bool = False
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)  # So that it ends its own servers.
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=10)
-                except subprocess.TimeoutExpired:
-                    pass
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait()
 
 
@@ -328,14 +363,18 @@ class Record:
         return set(chain.from_iterable(self.data(run).contexts_by_lineno(path).values())) - {""}
 
     def _newest(self) -> dict[str, str]:
-        return {name: run for run, about in sorted(self.runs.items(), key=lambda one: one[1]["at"]) for name in about["tests"]}
+        return {
+            name: run
+            for run, about in sorted(self.runs.items(), key=lambda one: one[1]["at"])
+            for name in about["tests"]
+        }
 
     def make(self, folder: Path, tests: Mapping[str, str], sources: Mapping[str, str], limit: float) -> None:
         digest = hashlib.sha256(json.dumps([sorted(tests.items()), sorted(sources.items())]).encode()).hexdigest()[:16]
         STORED.mkdir(parents=True, exist_ok=True)
         (folder / "coverage.ini").write_text(
-            f"[run]\ncore = ctrace\nrelative_files = true\ndata_file = {STORED / digest}\nsource = {','.join(MEASURED)}\n"
-            "omit = */migrations/*\n",
+            f"[run]\ncore = ctrace\nrelative_files = true\ndata_file = {STORED / digest}\n"
+            f"source = {','.join(MEASURED)}\nomit = */migrations/*\n",
             encoding="utf-8",
         )
         seconds = STORED / f"{digest}.json"
@@ -355,8 +394,8 @@ class Record:
         (STORED / "runs.json").write_text(json.dumps(self.runs), encoding="utf-8")
 
     def tests_of(self, fault: Fault, files: Mapping[str, str]) -> list[tuple[str, float]]:
-        """Green tests that run a line of its statement, with the seconds each took: the quickest of each file first, file
-        by file. A line that only an import runs is run by every test that runs the file."""
+        """Green tests that run a line of its statement, with the seconds each took: the quickest of each file first,
+        file by file. A line that only an import runs is run by every test that runs the file."""
         newest = self._newest()
         by_file: dict[str, list[tuple[float, str]]] = {}
         for run in sorted({newest[name] for name in files}):
@@ -441,9 +480,13 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tests", nargs="+", default=["tests"], metavar="PATH", help="folders or files of tests")
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="so many (20)")
     parser.add_argument("--seed", type=int, default=0, help="another sample")
-    parser.add_argument("--minutes", type=float, default=30, help="no further fault after so many (30), recording left out")
+    parser.add_argument(
+        "--minutes", type=float, default=30, help="no further fault after so many (30), recording left out"
+    )
     parser.add_argument("--seconds", type=float, default=60, help="tests of one fault, as recorded (60)")
-    parser.add_argument("--least", type=float, default=85, metavar="PERCENT", help="exit with 1 where less is noticed (85)")
+    parser.add_argument(
+        "--least", type=float, default=85, metavar="PERCENT", help="exit with 1 where less is noticed (85)"
+    )
     parser.add_argument("--record", action="store_true", help="record these tests again, whatever is kept")
     return parser.parse_args(arguments)
 

@@ -18,8 +18,8 @@ from survey.instruments.token_comparison.analysis.estimating import (
     Comparisons,
     by_draws,
     estimate,
-    resampled,
     log_odds_of_percent,
+    resampled,
     terms,
     values_of,
 )
