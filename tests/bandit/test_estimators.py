@@ -738,3 +738,23 @@ def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
 def test_numbers_that_are_none_are_refused_everywhere(field, call, bad):
     with pytest.raises(DesignError, match=f"^{field}: NaN or infinite"):
         call([1.0, bad, 0.0])
+
+
+def test_a_few_heavy_answers_leave_few_degrees_of_freedom():
+    """(sum of a)^2 / sum of a^2 - 1, a being a person's sum of squared weights, and not people - 1."""
+    chance = np.array([0.02, 0.02] + [0.5] * 28)
+    cluster = np.arange(30) // 2
+    values = np.where(cluster % 3 == 0, 9.0, 0.0) + np.arange(30) % 2
+    squared = [sum(1 / chance[cluster == person] ** 2) for person in range(15)]
+    expected = sum(squared) ** 2 / sum(one**2 for one in squared) - 1
+    common = {"values": values, "probability": chance, "cluster": cluster}
+    assert bandit.hajek(**common).degrees_of_freedom == pytest.approx(max(expected, 1))
+    assert bandit.hajek(**{**common, "probability": np.full(30, 0.5)}).degrees_of_freedom == 14
+    half = np.arange(30) % 2 == 0
+    assert bandit.hajek_difference(**common, first=half, second=~half).degrees_of_freedom == pytest.approx(
+        max(expected, 1)
+    )
+    milder = np.linspace(0.1, 0.9, 30)
+    squared = np.bincount(cluster, weights=1 / milder**2)
+    found = bandit.hajek(**{**common, "probability": milder}).degrees_of_freedom
+    assert found == pytest.approx(squared.sum() ** 2 / (squared**2).sum() - 1) and 1 < found < 13

@@ -114,6 +114,7 @@ def test_a_predictor_with_columns_is_saved_and_scores_as_before(tmp_path) -> Non
     assert artifacts.load(tmp_path / "one").columns == BOTH
 
 
+@pytest.mark.learning
 @pytest.mark.torch
 def test_the_hybrid_reads_columns_keeps_them_and_is_the_same_without(tiny_bert, tmp_path) -> None:
     table = table_of(160)
