@@ -161,6 +161,9 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
             "prompt."
         )
     for name, judged in judges.items():
+        if not (judged.outcome != UNREADABLE).any():
+            notes.append(f"{name}: none of its {judged.n:,} verdicts could be read, so it ranks nothing.")
+            continue
         try:
             rankings[name] = bradley_terry.fit(
                 judging.own_person_each(judged), ridge=settings.ridge, side=settings.side
