@@ -26,7 +26,7 @@ ASKED_ONCE = {"replies": 1, "temperature": 0.0, "max_tokens": None}  # What an e
 
 @admin.register(LanguageModel)
 class LanguageModelAdmin(ReadOnlyAdmin):
-    list_display = ("name", "answer_count", "share_correct", "created_at")
+    list_display = ("name", "answer_count", "share_correct", "unreadable_count", "created_at")
     search_fields = ("name",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -37,7 +37,9 @@ class LanguageModelAdmin(ReadOnlyAdmin):
         right = Count("answers", filter=Q(answers__correct=True) & own)
         in_part = Sum("answers__share_correct", filter=part & own, default=0.0)
         correct = ExpressionWrapper(right + in_part, output_field=FloatField())
-        return super().get_queryset(request).annotate(answered=answered, judged=judged, correct=correct)
+        unreadable = Sum("answers__unreadable", filter=own, default=0) if own else Sum("answers__unreadable", default=0)
+        counts = {"answered": answered, "judged": judged, "correct": correct, "unreadable": unreadable}
+        return super().get_queryset(request).annotate(**counts)
 
     @admin.display(description="answers", ordering="answered")
     def answer_count(self, model: Any) -> int:
@@ -47,6 +49,10 @@ class LanguageModelAdmin(ReadOnlyAdmin):
     def share_correct(self, model: Any) -> str:
         return f"{100 * model.correct / model.judged:.1f} %" if model.judged else "–"
 
+    @admin.display(description="unreadable replies", ordering="unreadable")
+    def unreadable_count(self, model: Any) -> int:
+        return int(model.unreadable)
+
 
 @admin.register(ModelAnswer)
 class ModelAnswerAdmin(ReadOnlyAdmin):
@@ -55,7 +61,17 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
     list_select_related = ("language_model", "question")
     search_fields = ("question__external_id", "response")
     search_help_text = "By the question's id or words of the reply."
-    fields = ("language_model", "question", "is_right", "reply_as_it_came", "stated", "reason", "created_at")
+    fields = (
+        "language_model",
+        "question",
+        "is_right",
+        "reply_as_it_came",
+        "stated",
+        "reason",
+        "unreadable",
+        "rules_version",
+        "created_at",
+    )
     readonly_fields = ("is_right", "reply_as_it_came")
 
     @admin.display(description="correct", ordering="correct")

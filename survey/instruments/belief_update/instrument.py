@@ -22,7 +22,7 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, ModelAnswer, Question, Response
-from survey.services.banks.answer_checking import check_answer
+from survey.services.banks.answer_checking import RULES_VERSION, check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.services.base.rights import STARTER_BANK
@@ -380,6 +380,7 @@ class BeliefUpdate(Instrument):
             target = response.assignment.slot.item.pair.target
             given = TargetAnswer(response=response, text=cleaned["answer"], confidence=cleaned.get("confidence"))
             given.correct = check_answer(given.text, target.answer, question=target.text).correct
+            given.rules_version = RULES_VERSION
             insert(given)
         else:
             facts = ("value", "direction", "entered_by", "first_value", "value_changes")

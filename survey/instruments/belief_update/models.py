@@ -244,6 +244,7 @@ class TargetAnswer(models.Model):
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="target_answer", primary_key=True)
     text = models.TextField(help_text="The letter of an option, or what was written.")
     correct = models.BooleanField()
+    rules_version = models.CharField(max_length=20, blank=True, help_text="Of the rules that judged it.")
     confidence = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How sure the person was to be right, in percentage points."
     )

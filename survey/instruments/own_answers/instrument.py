@@ -12,6 +12,7 @@ from survey.contracts.instruments import CONTRACT, Estimates, ListedInstrument, 
 from survey.contracts.measures import SHARE, Estimands
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
+from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import word_counts
 from survey.services.base.compiled import insert
 
@@ -128,6 +129,7 @@ class OwnAnswers(ListedInstrument):
                 correct=verdict.correct,
                 stated=verdict.stated,
                 reason=verdict.reason,
+                rules_version=RULES_VERSION,
                 confidence=cleaned.get("confidence"),
             )
         )

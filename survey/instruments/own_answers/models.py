@@ -28,6 +28,7 @@ class OwnAnswer(models.Model):
     correct = models.BooleanField()
     stated = models.TextField(blank=True, help_text="The answer that the text states; empty where it states none.")
     reason = models.TextField(blank=True, help_text="Why no answer could be read off the text.")
+    rules_version = models.CharField(max_length=20, blank=True, help_text="Of the rules that judged it.")
     confidence = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How sure the person was to be right, in percentage points."
     )

@@ -54,6 +54,7 @@ JUDGEMENTS = (
     Column("first", "a or b", "Which reply stood first; empty where each was rated alone, or where it is not known."),
     Column("reply", "text", "What the judge wrote."),
     Column("judged_at", TIME, "When it was stored."),
+    Column("rules_version", "text", "Version of the rules that read the score; empty for imported judgements."),
 )
 
 
@@ -135,4 +136,5 @@ def _judgements(study: "Study | None", models: Iterable[str]) -> Iterator[list[A
             verdict.first,
             verdict.reply,
             verdict.created_at.astimezone(UTC).isoformat(),
+            verdict.rules_version,
         ]

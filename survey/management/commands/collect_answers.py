@@ -4,6 +4,8 @@ from argparse import ArgumentParser
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import Sum
+
 from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
@@ -81,7 +83,7 @@ class Command(HunchCommand):
 
     def _report(self, ended: AnswerCollection) -> None:
         answers = ModelAnswer.objects.filter(language_model=ended.language_model, question__bank=ended.bank)
-        unread = answers.filter(stated="", request_sha256__gt="").exclude(question__answer="").count()
+        unread = answers.aggregate(replies=Sum("unreadable"))["replies"] or 0
         grades = answers.by_question().values()
         right, total = sum(grades), len(grades)
         cost = "" if ended.cost is None else f", {ended.cost:.4f} spent"
@@ -91,7 +93,8 @@ class Command(HunchCommand):
         )
         if total:
             self.stdout.write(
-                f"correct: {right:.6g} of {total} ({100 * right / total:.1f} %); no answer read: {unread}"
+                f"correct: {right:.6g} of {total} ({100 * right / total:.1f} %); "
+                f"unreadable replies, which count as not right: {unread}"
             )
         if ended.error:
             message = f"{ended.get_state_display()}: {ended.error}"

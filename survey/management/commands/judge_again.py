@@ -32,8 +32,8 @@ class Command(HunchCommand):
         done = "judged again" if yes else "would be judged again (--yes stores it)"
         changed = sum(not one.is_used for one in again.differences)
         self.stdout.write(
-            f"{again.judged} answers {done} by rules {RULES_VERSION}, {changed} verdicts differ; {again.used} answers stay "
-            f"as they were judged, since items of a study rest on them"
+            f"{again.judged} answers {done} by rules {RULES_VERSION}, {changed} verdicts differ; {again.used} answers "
+            f"stay as they were judged, since items of a study rest on them"
         )
         if again.studies:
             self.stdout.write(f"studies with this bank, whose reports may change: {', '.join(again.studies)}")

@@ -23,7 +23,7 @@ RULES_VERSION = "2"
 
 LETTERS = "ABCDEFGHIJKLMNOPQR"
 WORD_PAIRS = (("yes", "no"), ("valid", "invalid"), ("true", "false"))
-LONGEST_REPLY = 10_000  # characters, without reasoning
+LONGEST_REPLY = 20_000  # characters, without reasoning
 
 
 @dataclass(frozen=True)

@@ -513,8 +513,8 @@ RULES = (
     ),
     Rule(
         "empty",
-        "An empty reply, and one of more than 10,000 characters beside its reasoning, are unreadable.",
+        "An empty reply, and one of more than 20,000 characters beside its reasoning, are unreadable.",
         right=(("5", "<think>" + "x" * 200_000 + "</think>5"), ("Paris", "\0Paris\0"), ("Paris", "\u200bParis\ufeff")),
-        unreadable=(("5", ""), ("5", " \n\t"), ("B", "\0"), ("5", "5 " * 6_000), ("Paris", "\u200b")),
+        unreadable=(("5", ""), ("5", " \n\t"), ("B", "\0"), ("5", "5 " * 11_000), ("Paris", "\u200b")),
     ),
 )

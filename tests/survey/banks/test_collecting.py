@@ -4,11 +4,13 @@ import threading
 from decimal import Decimal
 
 import pytest
+from django.core.management import call_command
 
 from predictors.endpoints import Endpoint
 from survey.exceptions import FileErrors, HunchError
-from survey.models import AnswerCollection, LanguageModel, ModelAnswer, Question
+from survey.models import AnswerCollection, AuditEntry, LanguageModel, ModelAnswer, Question
 from survey.services.banks import collecting, model_answers
+from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.importing import import_questions
 from tests.predictors.fake_endpoint import Raw, chat, refusal, running
 
@@ -391,3 +393,46 @@ def test_a_model_that_stops_in_the_middle_keeps_its_replies_and_goes_on(bank, se
     server.answer = right
     assert collected(bank).state == "done"
     assert ModelAnswer.objects.count() == 3
+
+
+# Which rules judged
+
+
+def test_a_verdict_names_its_rules_and_counts_what_could_not_be_read(bank, server):
+    server.script = [chat("A, B"), chat("A"), chat("4 or 5"), chat("5"), chat("Yes"), chat("Yes")]
+    collected(bank, replies=2, temperature=1)
+    rows = {row.question.external_id: row for row in ModelAnswer.objects.select_related("question")}
+    facts = {name: (row.stated, row.share_correct, row.correct, row.unreadable) for name, row in rows.items()}
+    assert facts == {"a:1": ("A", 0.5, None, 1), "a:2": ("5", None, False, 1), "a:3": ("yes", None, True, 0)}
+    assert {row.rules_version for row in rows.values()} == {RULES_VERSION}
+
+
+def first_rules(bank, server):
+    """A collection as older rules judged it: "A, B" was right for A."""
+    server.script = [chat("A, B"), chat("4"), chat("Yes")]
+    collected(bank)
+    ModelAnswer.objects.update(rules_version="1", unreadable=0)
+    ModelAnswer.objects.filter(question__external_id="a:1").update(correct=True, stated="A", reason="")
+
+
+def test_stored_replies_are_judged_again_only_where_a_person_says_yes(bank, server, capsys):
+    first_rules(bank, server)
+    call_command("judge_again", bank="tiny")
+    assert "m a:1: 1 to 0 right, 1 unreadable" in capsys.readouterr().out
+    assert ModelAnswer.objects.get(question__external_id="a:1").correct
+    assert not AuditEntry.objects.filter(action="judge_again").exists()
+    call_command("judge_again", bank="tiny", yes=True)
+    answer = ModelAnswer.objects.get(question__external_id="a:1")
+    assert (answer.correct, answer.stated, answer.unreadable, answer.rules_version) == (False, "", 1, RULES_VERSION)
+    entry = AuditEntry.objects.get(action="judge_again")
+    assert (entry.detail["changed"], entry.detail["judged"], entry.detail["kept"]) == (1, 3, 0)
+    call_command("judge_again", bank="tiny", yes=True)
+    assert "0 answers judged again" in capsys.readouterr().out
+
+
+def test_imported_verdicts_are_not_judged_again(bank, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("llm,question_id,correct,response\ngull,a:1,1,B\n")
+    model_answers.import_answers(path, bank)
+    call_command("judge_again", bank="tiny", yes=True)
+    assert ModelAnswer.objects.get().correct and ModelAnswer.objects.get().rules_version == ""

@@ -349,7 +349,7 @@ def test_who_creates_a_study_learns_what_is_left_out_and_which_replies_name_thei
         ("**7**", 7),
         ("7.", 7),
         ("7\0", 7),
-        ("7" + " x" * 9000, None),
+        ("7" + " x" * 11000, None),
     ],
 )
 def test_a_score_is_the_one_whole_number_that_is_given_as_such(reply: str, score: int | None) -> None:
@@ -422,6 +422,7 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
         fake.answer = chat("Both are fine.")
         found = judge_replies(JudgeRun(study, "m", orders="ab", limit=3))
         assert (found.stored, found.unreadable) == (3, 3)
+        assert set(JudgeVerdict.objects.values_list("rules_version", flat=True)) == {judging_calls.SCORE_RULES_VERSION}
         fake.answer = chat("8", top=[{"8": float(np.log(0.75)), "1": float(np.log(0.25))}])
         judge_replies(JudgeRun(study, "m", name="by chances", orders="ba", limit=2, logprobs=True))
         fake.answer = chat("6")

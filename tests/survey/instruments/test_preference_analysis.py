@@ -211,7 +211,9 @@ def test_a_judge_that_says_nothing_stops_no_report(verdict: str, tmp_path: Path)
     (tmp_path / "j.csv").write_text("\n".join(["prompt,model_a,model_b,judge,outcome,first", *said]) + "\n")
     files = ("--comparisons", str(tmp_path / "c.csv"), "--judgements", str(tmp_path / "j.csv"))
     call_command("preferences", *files, "--out", str(tmp_path))
-    judge = json.loads((tmp_path / "preferences.json").read_text())["judges"]["j"]
+    written = json.loads((tmp_path / "preferences.json").read_text())
+    judge = written["judges"]["j"]
+    assert ("j" in written["side"]) == (verdict != "unreadable")
     assert judge["items"] == 40 and judge["unreadable"] == (80 if verdict == "unreadable" else 0)
 
 

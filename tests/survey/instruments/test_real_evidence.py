@@ -15,6 +15,7 @@ from survey.exceptions import FileErrors
 from survey.instruments.belief_update.models import Pair
 from survey.instruments.belief_update.reports.aligning import alignment_of
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
+from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.plans import candidates
 from survey.services.results.estimating import estimate
@@ -67,6 +68,22 @@ def test_every_outcome_that_is_planned_really_happened() -> None:
         assert (pair.answer.question_id, pair.answer.correct) == (pair.evidence_id, pair.outcome)
     assert {slot.control_kind for slot in Slot.objects.all()} == {"", "unrelated_evidence", "no_evidence"}
     assert Pair.objects.filter(evidence=None).exists()
+
+
+@pytest.mark.django_db
+def test_answers_that_a_planned_stage_rests_on_keep_their_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    study = real_study(roles={"holdout": 0.25, "controls": 0.1}, sitting={"items": 10}, stages=[{"sittings": 8}])
+    answered(study.bank, name="owl", response="no reply")
+    ModelAnswer.objects.update(rules_version="1")
+    lifecycle.open_stage(cast.stage_of(study))
+    before = dict(ModelAnswer.objects.filter(language_model__name="parrot").values_list("pk", "correct"))
+    call_command("judge_again", bank=study.bank.name, yes=True)
+    parrot, owl = (ModelAnswer.objects.filter(language_model__name=name) for name in ("parrot", "owl"))
+    assert dict(parrot.values_list("pk", "correct")) == before
+    assert set(parrot.values_list("rules_version", flat=True)) == {"1"}
+    assert set(owl.values_list("rules_version", "correct")) == {(RULES_VERSION, False)}
+    said = capsys.readouterr().out
+    assert "stays, since items of a study rest on it" in said and study.slug in said
 
 
 @pytest.mark.django_db
