@@ -119,7 +119,7 @@ CLOSED = f"stage {{before}} is closed, and what plans this one is not done or fa
 def _why_not_planned(stage: Stage) -> str:
     """What is to be done before a stage that is not planned can open. Whatever closed the one before plans it."""
     before = stage.before()
-    fix = FIRST.get(before.state, CLOSED) if before else UNPLANNED
+    fix = FIRST.get(Stage.State(before.state), CLOSED) if before else UNPLANNED
     values = {"before": before and before.index, "slug": stage.study.slug, "index": stage.index}
     return f"stage {stage.index} is not planned: {fix.format_map(values)}"
 
