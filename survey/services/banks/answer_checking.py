@@ -587,7 +587,7 @@ def _list(text: str, wanted: str) -> Reading | None:
     key = _numbers_of_list(wanted)
     if key is None:
         return None
-    for part in _parts_said(text):
+    for part in (*_parts_said(text), text.split("\n", 1)[0]):
         said = _numbers_of_list(part)
         if said is not None:
             stated = ", ".join(str(quantity) for quantity in said)

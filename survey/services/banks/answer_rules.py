@@ -429,6 +429,7 @@ RULES = (
             ("2, 3", "x = 2, x = 3"),
             ("2, 3", "The answer is 2, 3."),
             ("2, 3", "\\boxed{2, 3}"),
+            ("(1, 7)", "(1, 7)\n\nThis is so because of what was said."),
             ("1,000, 2,000", "1000, 2000"),
             ("1,5; 2", "1.5; 2"),
             ("red, blue", "red and blue"),
