@@ -40,7 +40,7 @@ class CheckedAnswer:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReplyReading:
     """What a reply states: one answer, or none and the reason. `is_right` compares it with the key."""
 
     stated: str = ""
@@ -112,7 +112,7 @@ def _standard(wanted: str) -> str:
     return plain(wanted) if re.search(r"\w", wanted) else wanted
 
 
-def _read(text: str, wanted: str, question: str) -> Reading:
+def _read(text: str, wanted: str, question: str) -> ReplyReading:
     kind = kind_of(wanted)
     if not re.search(r"\w", wanted):
         return _signs(text, wanted)
@@ -129,8 +129,8 @@ def _read(text: str, wanted: str, question: str) -> Reading:
     return _text(cleaned, wanted)
 
 
-def _judged(reading: Reading, wanted: str) -> Reading:
-    return Reading(reading.stated, reading.reason, reading.stated == wanted)
+def _judged(reading: ReplyReading, wanted: str) -> ReplyReading:
+    return ReplyReading(reading.stated, reading.reason, reading.stated == wanted)
 
 
 def _key_quantity(wanted: str) -> Quantity:
@@ -186,15 +186,15 @@ def _statements(text: str) -> list[str]:
     return final or [rest for rest, _is_final in said if rest]
 
 
-def _one_of(values: Sequence[str], what: str) -> Reading:
+def _one_of(values: Sequence[str], what: str) -> ReplyReading:
     """The value, if all agree on one."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) == 1:
-        return Reading(distinct[0])
-    return Reading(reason=f"the reply states more than one {what}: {', '.join(distinct[:5])}")
+        return ReplyReading(distinct[0])
+    return ReplyReading(reason=f"the reply states more than one {what}: {', '.join(distinct[:5])}")
 
 
-def _marked(text: str, read: Callable[[str], Reading], what: str) -> Reading | None:
+def _marked(text: str, read: Callable[[str], ReplyReading], what: str) -> ReplyReading | None:
     """What boxes state; if there are none, what "the answer is" introduces. Each must state the same one answer."""
     for parts in (_boxes(text), _statements(text)):
         readings = [read(part) for part in parts]
@@ -222,20 +222,20 @@ _WRONG = (
 )
 
 
-def _letter(text: str, options: Mapping[str, str]) -> Reading:
+def _letter(text: str, options: Mapping[str, str]) -> ReplyReading:
     reading = _by_equal_words(text, options) or _letter_of(text)
     if reading is None and options:
         reading = _by_words(text, options)
     if reading is None:
-        return Reading(reason="the reply names no option")
+        return ReplyReading(reason="the reply names no option")
     if reading.stated and options and reading.stated not in options:
-        return Reading(reason=f"the question has no option {reading.stated}")
+        return ReplyReading(reason=f"the question has no option {reading.stated}")
     if reading.stated and (other := _contradicting_words(text, reading.stated, options)):
-        return Reading(reason=f"the reply names option {reading.stated} with the words of option {other}")
+        return ReplyReading(reason=f"the reply names option {reading.stated} with the words of option {other}")
     return reading
 
 
-def _letter_of(text: str) -> Reading | None:
+def _letter_of(text: str) -> ReplyReading | None:
     marked = _marked(text, _stated_letter, "option")
     if marked is not None:
         return marked
@@ -245,24 +245,24 @@ def _letter_of(text: str) -> Reading | None:
         if reading is not None:
             return _unless_negated(reading, negated)
     if negated:
-        return Reading(reason=f"the reply names option {', '.join(negated)} and a negation")
+        return ReplyReading(reason=f"the reply names option {', '.join(negated)} and a negation")
     return None
 
 
-def _stated_letter(said: str) -> Reading:
+def _stated_letter(said: str) -> ReplyReading:
     """The letter that what follows "the answer is" begins with; no more of it counts but a list, "B or C"."""
     rest, negated = _without_negated(said)
     reading = _listed(rest) or _whole_letter(rest) or _first_letter(rest)
     if reading is not None:
         return _unless_negated(reading, negated)
     if negated:
-        return Reading(reason=f"the reply names option {', '.join(negated)} and a negation")
-    return Reading()
+        return ReplyReading(reason=f"the reply names option {', '.join(negated)} and a negation")
+    return ReplyReading()
 
 
-def _unless_negated(reading: Reading, negated: Sequence[str]) -> Reading:
+def _unless_negated(reading: ReplyReading, negated: Sequence[str]) -> ReplyReading:
     if reading.stated in negated:
-        return Reading(reason=f"the reply both names and rejects option {reading.stated}")
+        return ReplyReading(reason=f"the reply both names and rejects option {reading.stated}")
     return reading
 
 
@@ -287,7 +287,7 @@ def _capital_only(pattern: str) -> str:
     return pattern.replace(_L, f"(?-i:{_L})")
 
 
-def _listed(text: str) -> Reading | None:
+def _listed(text: str) -> ReplyReading | None:
     """Two options or more at the beginning: "A, B", "A. B.", "(A) or (B)", "B, C and D", "A B", "A/B"."""
     small = rf"[{LETTERS}{LETTERS.lower()}]"
     match = re.match(
@@ -304,12 +304,12 @@ def _listed(text: str) -> Reading | None:
     return _one_of([letter.upper() for letter in letters], "option")
 
 
-def _whole_letter(text: str) -> Reading | None:
+def _whole_letter(text: str) -> ReplyReading | None:
     match = re.fullmatch(rf"(?:option|choice|answer)? ?[(\[{{]?({_L})[)\]}}]?\s*[.:,;!)]*", text, re.IGNORECASE)
-    return Reading(match.group(1).upper()) if match else None
+    return ReplyReading(match.group(1).upper()) if match else None
 
 
-def _first_letter(said: str) -> Reading | None:
+def _first_letter(said: str) -> ReplyReading | None:
     # A small letter counts only in brackets or at an end: "the answer is a bit long" states nothing.
     small = LETTERS.lower()
     match = re.match(
@@ -324,7 +324,7 @@ def _first_letter(said: str) -> Reading | None:
     return _with_others(letter, said[match.end() :])
 
 
-def _with_others(letter: str, rest: str) -> Reading:
+def _with_others(letter: str, rest: str) -> ReplyReading:
     """A letter, unless another marked one is joined to it in the same line: "(A) Lyon or (B) Paris"."""
     line = re.split(r"\n|\.\s", rest, maxsplit=1)[0]
     joined = re.match(
@@ -338,14 +338,14 @@ def _with_others(letter: str, rest: str) -> Reading:
     return _one_of([letter, *others], "option")
 
 
-def _said_to_be_right(text: str) -> Reading | None:
+def _said_to_be_right(text: str) -> ReplyReading | None:
     letters = re.findall(
         rf"(?<![\w'])[(\[]?({_L})[)\]]? (?:is|would be|must be) (?:the )?(?:correct|right|best)\b", text
     )
     return _one_of(letters, "option") if letters else None
 
 
-def _leading_letter(text: str) -> Reading | None:
+def _leading_letter(text: str) -> ReplyReading | None:
     """ "B. Paris", "(B) Paris", "B) Paris", "B: Paris", "B, because", "B because"; not "A dog" or "I think"."""
     match = re.match(
         rf"(?:[(\[]([{LETTERS}{LETTERS.lower()}])[)\]]|([{LETTERS}{LETTERS.lower()}])\s*[.):,;\n-](?!\w)|"
@@ -367,16 +367,16 @@ def _lists_options(text: str) -> bool:
     return len(re.findall(rf"(?:^|\n|\s)[(\[]{_L}[)\]]|(?:^|\n) ?{_L}[.)] ", text)) > 1
 
 
-def _bracketed(text: str) -> Reading | None:
+def _bracketed(text: str) -> ReplyReading | None:
     letters = [letter.upper() for letter in re.findall(rf"(?<!\w)[(\[]({_L})[)\]]", text)]
     if not letters:
         return None
     if len(set(letters)) == 1 and _is_denied(text, letters[0]):
-        return Reading(reason=f"the reply names option {letters[0]} and a negation")
+        return ReplyReading(reason=f"the reply names option {letters[0]} and a negation")
     return _one_of(letters, "option")
 
 
-def _alone(text: str) -> Reading | None:
+def _alone(text: str) -> ReplyReading | None:
     """Capital letters that stand alone; "A" and "I" are words too and count only before a mark or the end."""
     letters = re.findall(r"(?<![\w'&.$+-])([B-HJ-R])(?![\w'&+#-]|\.\w)|(?<![\w'&.$])([AI])(?=\s*(?:[.,;:)!]|$))", text)
     named = [first or second for first, second in letters]
@@ -385,7 +385,7 @@ def _alone(text: str) -> Reading | None:
     if not named:
         return None
     if len(set(named)) == 1 and _is_denied(text, named[0]):
-        return Reading(reason=f"the reply names option {named[0]} and a negation")
+        return ReplyReading(reason=f"the reply names option {named[0]} and a negation")
     return _one_of(named, "option")
 
 
@@ -397,27 +397,27 @@ def _is_denied(text: str, letter: str) -> bool:
     )
 
 
-def _by_equal_words(text: str, options: Mapping[str, str]) -> Reading | None:
+def _by_equal_words(text: str, options: Mapping[str, str]) -> ReplyReading | None:
     """The option whose words are the whole reply, or all that "the answer is" introduces."""
     for said in (text, *_boxes(text), *_statements(text)):
         if re.match(rf"[(\[]?{_L}[)\].:]|{_L}$", said):
             continue
         same = [letter for letter, words in options.items() if plain(words) and plain(words) == plain(said)]
         if len(same) == 1:
-            return Reading(same[0])
+            return ReplyReading(same[0])
         if same:
-            return Reading(reason=f"options {', '.join(same)} have the same words")
+            return ReplyReading(reason=f"options {', '.join(same)} have the same words")
     return None
 
 
-def _by_words(text: str, options: Mapping[str, str]) -> Reading | None:
+def _by_words(text: str, options: Mapping[str, str]) -> ReplyReading | None:
     """The only option whose words a reply holds outside of the words of others."""
     words = {letter: plain(option) for letter, option in options.items() if plain(option)}
     for pair in WORD_PAIRS:
         if len(words) == 2 and set(words.values()) == set(pair):
             reading = _word(text, pair)
             letter = next((letter for letter, word in words.items() if word == reading.stated), "")
-            return Reading(letter, reading.reason)
+            return ReplyReading(letter, reading.reason)
     said = plain(_said(text))
     rest, named = said, []
     # "New York City" also holds "New York": the longest one is meant, unless others appear outside of it.
@@ -426,10 +426,10 @@ def _by_words(text: str, options: Mapping[str, str]) -> Reading | None:
             named.append(letter)
             rest = re.sub(rf"(?<![\w+#]){re.escape(option)}(?![\w+#])", " | ", rest)
     if len(named) > 1:
-        return Reading(reason=f"the reply holds the words of more than one option: {', '.join(sorted(named)[:5])}")
+        return ReplyReading(reason=f"the reply holds the words of more than one option: {', '.join(sorted(named)[:5])}")
     if named and NOT.search(rest):
-        return Reading(reason=f"the reply holds the words of option {named[0]} and a negation")
-    return Reading(named[0]) if named else None
+        return ReplyReading(reason=f"the reply holds the words of option {named[0]} and a negation")
+    return ReplyReading(named[0]) if named else None
 
 
 def _contradicting_words(text: str, letter: str, options: Mapping[str, str]) -> str:
@@ -469,14 +469,14 @@ class _Stated:
     reason: str = ""
 
 
-def _number(text: str, key: Quantity) -> Reading:
+def _number(text: str, key: Quantity) -> ReplyReading:
     """A number, whichever of the ways to write it; two that differ are none."""
     text = re.sub(r"\b(?:negative|minus) +(?=[$\d.])", "-", text, flags=re.IGNORECASE)
     stated = _of_marks(text) or _of_text(text)
     if stated.quantity is None:
-        return Reading(reason=stated.reason)
+        return ReplyReading(reason=stated.reason)
     is_right = stated.quantity.is_same(key)
-    return Reading(str(stated.quantity.value if is_right else stated.quantity), "", is_right)
+    return ReplyReading(str(stated.quantity.value if is_right else stated.quantity), "", is_right)
 
 
 def _of_marks(text: str) -> _Stated | None:
@@ -585,19 +585,19 @@ def _parts_said(text: str) -> list[str]:
     return _boxes(text) or _statements(text) or [text]
 
 
-def _list(text: str, wanted: str) -> Reading | None:
+def _list(text: str, wanted: str) -> ReplyReading | None:
     key = _numbers_of_list(wanted)
     if key is None:
         return None
-    for part in _parts_said(text):
+    for part in (*_parts_said(text), text.split("\n", 1)[0]):
         said = _numbers_of_list(part)
         if said is not None:
             stated = ", ".join(str(quantity) for quantity in said)
             is_right = len(said) == len(key) and all(map(Quantity.is_same, said, key))
-            return Reading(stated, "", is_right)
+            return ReplyReading(stated, "", is_right)
         if (alone := quantity_of(bare(part))) is not None:
-            return Reading(str(alone))
-    return Reading(reason="the reply holds no list of numbers")
+            return ReplyReading(str(alone))
+    return ReplyReading(reason="the reply holds no list of numbers")
 
 
 def _numbers_of_list(text: str) -> list[Quantity] | None:
@@ -612,7 +612,7 @@ def _numbers_of_list(text: str) -> list[Quantity] | None:
 _CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?: ?([ap])\.?m\b\.?)?", re.IGNORECASE)
 
 
-def _clock(text: str, wanted: str) -> Reading | None:
+def _clock(text: str, wanted: str) -> ReplyReading | None:
     key = _CLOCK.fullmatch(wanted)
     if key is None:
         return None
@@ -621,7 +621,7 @@ def _clock(text: str, wanted: str) -> Reading | None:
         if times:
             reading = _one_of(times, "time")
             return _judged(reading, _time_of(key))
-    return Reading(reason="the reply holds no time of day")
+    return ReplyReading(reason="the reply holds no time of day")
 
 
 def _time_of(match: re.Match[str]) -> str:
@@ -646,14 +646,14 @@ _DATES = tuple(
 )
 
 
-def _date(text: str, wanted: str) -> Reading | None:
+def _date(text: str, wanted: str) -> ReplyReading | None:
     key = _dates_in(wanted)
     if len(key) != 1 or not any(pattern.fullmatch(wanted) for pattern in _DATES):
         return None
     for part in _parts_said(text):
         if dates := _dates_in(part):
             return _judged(_one_of(dates, "date"), key[0])
-    return Reading(reason="the reply holds no date")
+    return ReplyReading(reason="the reply holds no date")
 
 
 def _dates_in(text: str) -> list[str]:
@@ -667,7 +667,7 @@ def _date_of(parts: Mapping[str, str]) -> str:
     return f"{parts['year']}-{month:02d}-{int(parts['day']):02d}"
 
 
-def _quantity(text: str, wanted: str) -> Reading | None:
+def _quantity(text: str, wanted: str) -> ReplyReading | None:
     """ "5 km", "10^5", a half. An unknown unit must stand apart: "3D" is a word."""
     key = quantity_of(wanted)
     if key is None or (key.unit and _known_unit(key) != key and not re.search(r"\d [A-Za-z]+$", wanted)):
@@ -679,7 +679,7 @@ _ROMAN = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3
 ROMAN_SIGNS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
-def _roman(text: str, wanted: str) -> Reading | None:
+def _roman(text: str, wanted: str) -> ReplyReading | None:
     """A key of two Roman numerals or more: a reply may write the number in digits. The other way round it may not."""
     if len(wanted) < 2 or not _ROMAN.fullmatch(wanted) or not quantities_in(text):
         return None
@@ -699,18 +699,18 @@ _BETWEEN = (
 _PARTLY = r"\b(?:partly|partially|half|sometimes|mostly|almost|nearly|not only|either)\b[\w ]{0,12} "
 
 
-def _word(text: str, pair: Sequence[str]) -> Reading:
+def _word(text: str, pair: Sequence[str]) -> ReplyReading:
     first, second = pair
     opposite = {first: second, second: first}
     lowered = re.sub(r"\bcan not\b", "cannot", text.casefold())
     lowered = lowered.replace("untrue", "false") if first == "true" else lowered
     either = rf"\b({first}|{second})\b"
     if re.search(_PARTLY + either, lowered):
-        return Reading(reason=f"the reply says neither {first} nor {second} without a reserve")
+        return ReplyReading(reason=f"the reply says neither {first} nor {second} without a reserve")
     if both := _both_words(lowered, pair):
         lowered_rest = re.sub(both, " ", lowered)
         if not [part for part in _statements(lowered_rest) if re.match(either, part)]:
-            return Reading(reason=f"the reply names both {first} and {second}")
+            return ReplyReading(reason=f"the reply names both {first} and {second}")
         lowered = lowered_rest
     if first == "yes":
         lowered = re.sub(rf"{_NEG}{_BETWEEN}{either}", " ", lowered)
@@ -718,7 +718,7 @@ def _word(text: str, pair: Sequence[str]) -> Reading:
         lowered = re.sub(rf"{_NEG}({_BETWEEN}){either}", lambda match: f" {opposite[match.group(2)]}", lowered)
         for clause in re.split(r"[.,;:!?\n]|\b(?:but|because|since|as|and|so|although|while|if)\b", lowered):
             if re.search(rf"{_NEG}.*{either}", clause):
-                return Reading(reason=f"the reply has {first} or {second} and a negation that may belong to it")
+                return ReplyReading(reason=f"the reply has {first} or {second} and a negation that may belong to it")
     boxed = [match.group(1) for inner in _boxes(lowered) if (match := re.match(either, inner))]
     if boxed:
         return _one_of(boxed, "word")
@@ -733,7 +733,7 @@ def _word(text: str, pair: Sequence[str]) -> Reading:
     named = re.findall(either + ending, lowered)
     if named:
         return _one_of(named, "word")
-    return Reading(reason=f"the reply says neither {first} nor {second}")
+    return ReplyReading(reason=f"the reply says neither {first} nor {second}")
 
 
 def _both_words(text: str, pair: Sequence[str]) -> str:
@@ -815,37 +815,37 @@ LONGEST_SENTENCE = 12
 SHORT = 2  # words of a part of a reply that is an answer of its own: "Paris. London."
 
 
-def _text(text: str, wanted: str) -> Reading:
+def _text(text: str, wanted: str) -> ReplyReading:
     key = plain(wanted)
     if boxes := _boxes(text):
         return _judged(_one_of([plain(inner) for inner in boxes], "answer"), key)
     said = _said(text)
     words = plain(said)
     if not words:
-        return Reading(reason="the reply holds no words")
+        return ReplyReading(reason="the reply holds no words")
     matters = _case_matters(wanted)
     spelled = rf"(?<![\w+#]){re.escape(wanted)}(?![\w+#])"
     if matters and not re.search(spelled, said):
-        return Reading(words[:200])
+        return ReplyReading(words[:200])
     if words == key or _as_list(words) == _as_list(key):
-        return Reading(key, "", True)
+        return ReplyReading(key, "", True)
     if not holds(words, key):
-        return Reading(words[:200])
+        return ReplyReading(words[:200])
     clauses = [clause for clause in re.split(r"[.,;:!\n]\s|\n|\bbut\b", said) if clause.strip()]
     naming = [clause for clause in clauses if holds(plain(clause), key)] or [said]
     if any(NOT.search(clause) for clause in naming):
-        return Reading(reason="the reply holds the key and a negation")
+        return ReplyReading(reason="the reply holds the key and a negation")
     if re.search(r"\b(?:or|either|maybe|perhaps)\b", words):
-        return Reading(reason="the reply names alternatives")
+        return ReplyReading(reason="the reply names alternatives")
     if re.search(
         rf"(?<![\w+#]){re.escape(key)} ?(?:and|/|\+|&) ?\w|\w ?(?:\band\b|/|\+|&) ?{re.escape(key)}(?![\w+#])", words
     ):
-        return Reading(reason="the reply joins the key to another answer")
+        return ReplyReading(reason="the reply joins the key to another answer")
     if _has_another_short_part(said, key):
-        return Reading(reason="the reply states more than one answer")
+        return ReplyReading(reason="the reply states more than one answer")
     if len(words.split()) > LONGEST_SENTENCE and not _leads_with(said, key):
-        return Reading(reason="the reply is too long to say which of its words are the answer")
-    return Reading(key, "", True)
+        return ReplyReading(reason="the reply is too long to say which of its words are the answer")
+    return ReplyReading(key, "", True)
 
 
 def _as_list(words: str) -> str:
@@ -862,14 +862,14 @@ def _leads_with(said: str, key: str) -> bool:
     return plain(re.split(r"[.!]\s|[;\n]", said, maxsplit=1)[0]) == key
 
 
-def _signs(text: str, wanted: str) -> Reading:
+def _signs(text: str, wanted: str) -> ReplyReading:
     """A key without letters and digits is compared sign by sign; white space does not count."""
     key = "".join(wanted.split())
     parts = [text, *_boxes(text), *_statements(text)]
     candidates = ["".join(bare(part).split()) for part in parts]
     if key in candidates or any(part.removesuffix(".") == key for part in candidates):
-        return Reading(wanted, "", True)
+        return ReplyReading(wanted, "", True)
     said = candidates[-1]
     if re.search(r"\w", said):
-        return Reading(reason="the reply does not consist of signs")
-    return Reading(said[:200])
+        return ReplyReading(reason="the reply does not consist of signs")
+    return ReplyReading(said[:200])

@@ -202,8 +202,8 @@ def value_of(number: str) -> Fraction | None:
                 return None
             return (_decimal(front) if front else Fraction(1)) * Fraction(int(base)) ** int(exponent)
         if match := re.fullmatch(r"(\d+) (\d+) ?/ ?(\d+)", text):
-            whole, above, below = (int(part) for part in match.groups())
-            return whole + Fraction(above, below)
+            whole, parts, size = (int(part) for part in match.groups())
+            return whole + Fraction(parts, size)
         if "/" in text:
             above, _slash, below = text.partition("/")
             return _decimal(above) / _decimal(below)
@@ -256,16 +256,16 @@ def _said(match: re.Match[str]) -> Fraction | None:
         if word in ("a", "an"):
             group = Fraction(1)
         elif word in WORDS:
-            value = WORDS[word]
-            fits = (last == 1000) or (last >= 20 and value < 10 and last % 10 == 0)
+            small = WORDS[word]
+            fits = (last == 1000) or (last >= 20 and small < 10 and last % 10 == 0)
             if not fits:
                 return None
-            group, last = group + value, value
+            group, last = group + small, small
         elif SCALES[word] <= 100:
             group, last = max(group, Fraction(1)) * SCALES[word], 1000
         else:
             total, group, last = total + max(group, Fraction(1)) * SCALES[word], Fraction(0), 1000
-    value = total + group
+    value: Fraction = total + group
     if match["point"]:
         digits = [WORDS[word] for word in match["point"].split()[1:]]
         if any(digit > 9 for digit in digits):

@@ -12,7 +12,7 @@ Case = tuple[str, str] | tuple[str, str, str]  # key, reply and, where there are
 
 
 @dataclass(frozen=True)
-class Rule:
+class AnswerRule:
     """`right`: replies that are right; `wrong`: readable and not right; `unreadable`: no answer, or more than one."""
 
     name: str
@@ -23,7 +23,7 @@ class Rule:
 
 
 RULES = (
-    Rule(
+    AnswerRule(
         "equal",
         "A reply that equals its key is right, whatever the key: quotes, stars, a box, a full stop and, but for keys "
         "in which capitals tell answers apart (CO and Co, mW and MW), capitals do not count.",
@@ -65,14 +65,14 @@ RULES = (
             ("a/b", "ab"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "signs",
         "A key of signs alone is compared sign by sign.",
         right=(("] )", "])"), ("+", "+"), ("+", "The answer is +."), (">", "`>`"), ("#", "#"), ("*", "*"), ("%", "%")),
         wrong=(("] )", "} >"), ("+", "-"), ("%", "$"), (">", "<"), ("] )", ") ]"), ("+", "++"), ("=", "==")),
         unreadable=(("+", "plus"),),
     ),
-    Rule(
+    AnswerRule(
         "reasoning",
         "What stands in a block of reasoning does not count, also where the block is not closed or was opened "
         "in the prompt.",
@@ -107,7 +107,7 @@ RULES = (
             ("B", "<|channel|>analysis<|message|>B"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "next question",
         "A reply ends where the model goes on to invent the next question, or at the mark of the chat's end.",
         right=(
@@ -126,7 +126,7 @@ RULES = (
         wrong=(("7", "2+3=5\n#### 5\n\nQuestion: what is 3+4?\n#### 7"), ("C", "B\n\nQuestion: Which one?\nAnswer: C")),
         unreadable=(("7", "I do not know.\n\nQuestion: what is 3+4?\n#### 7"),),
     ),
-    Rule(
+    AnswerRule(
         "letter",
         "A letter is read alone, in brackets, in a box, after \u201cthe answer is\u201d, or before its option's words; "
         "an option may be named by its words too, of which the longest that fit count.",
@@ -166,10 +166,11 @@ RULES = (
             ("B", "(A) Paris", CITIES),
             ("A", "A dog"),
             ("B", "Lyon or Paris", CITIES),
+            ("A", "Paris", "Which?\n(A) Paris\n(B) Paris"),
             ("B", "No idea", ABCD),
         ),
     ),
-    Rule(
+    AnswerRule(
         "two answers",
         "A reply that names two answers is none.",
         right=(
@@ -199,6 +200,7 @@ RULES = (
             ("A", "The answer is A or maybe C", ABCD),
             ("A", "The answer is (A) Lyon or (B) Paris", CITIES),
             ("B", "The answer is A. The answer is B.", ABCD),
+            ("A", "The answer is A or B. The answer is A.", ABCD),
             ("B", "not only A but also B", ABCD),
             ("7", "7 or 8"),
             ("7", "7, 8"),
@@ -227,7 +229,7 @@ RULES = (
             ("8:12", "8:12 or 9:12"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "negation",
         "What a reply denies is not its answer: \u201cnot valid\u201d is invalid, \u201cnever true\u201d is false, and "
         "\u201cnot A, it is B\u201d is B.",
@@ -285,7 +287,7 @@ RULES = (
             ("Paris", "Paris is not the capital"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "number",
         "A number is compared by its value, however it is written: 1,000 is a thousand and 1,5 is one and a half; a "
         "fraction, a power, a number in words and one with a scale (5 million) are read too.",
@@ -334,6 +336,7 @@ RULES = (
             ("7.5", "seven and a half"),
             ("-3", "minus three"),
             ("5000000", "5 million"),
+            ("5000", "5k"),
             ("24", "two dozen"),
             ("5", "2 + 3 = 5\n#### 5"),
             ("5", "2 + 3 = 5 apples."),
@@ -372,12 +375,13 @@ RULES = (
             ("5", "at least 5"),
             ("42", "> 42"),
             ("3", "two three"),
+            ("1", "There are seven days in 1 week"),
             ("5", "The answer is 2 + 3"),
             ("0", "1/0"),
             ("42", "many"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "unit",
         "A unit, a currency and a percent sign may be left out; another one than the key's is wrong, but for units "
         "of one measure that come to the same.",
@@ -413,6 +417,7 @@ RULES = (
             ("$42", "42 euros"),
             ("$42", "42 cents"),
             ("5 km", "5 miles"),
+            ("5 km", "5000 g"),
             ("5 km", "5 m"),
             ("5 mW", "5 MW"),
             ("5 apples", "5 pears"),
@@ -420,7 +425,7 @@ RULES = (
             ("5 km", "6 km"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "list",
         "A list of numbers is compared number by number, in the order of the key.",
         right=(
@@ -429,6 +434,7 @@ RULES = (
             ("2, 3", "x = 2, x = 3"),
             ("2, 3", "The answer is 2, 3."),
             ("2, 3", "\\boxed{2, 3}"),
+            ("(1, 7)", "(1, 7)\n\nThis is so because of what was said."),
             ("1,000, 2,000", "1000, 2000"),
             ("1,5; 2", "1.5; 2"),
             ("red, blue", "red and blue"),
@@ -436,7 +442,7 @@ RULES = (
         wrong=(("2, 3", "23"), ("2, 3", "2.3"), ("2, 3", "2, 4"), ("2, 3", "2, 3, 4"), ("2, 3", "3, 2"), ("2, 3", "2")),
         unreadable=(("2, 3", "some"), ("23", "2, 3")),
     ),
-    Rule(
+    AnswerRule(
         "time and date",
         "Times of day are compared on the clock, dates by day, month and year; 01/02/2024 only as it is written.",
         right=(
@@ -458,14 +464,14 @@ RULES = (
         ),
         unreadable=(("12:30", "1230"), ("2024-01-05", "soon")),
     ),
-    Rule(
+    AnswerRule(
         "Roman numeral",
         "Roman numerals are numbers only where the key is one.",
-        right=(("IV", "IV"), ("IV", "iv"), ("XIV", "14"), ("IV", "The answer is IV.")),
+        right=(("IV", "IV"), ("IV", "iv"), ("XIV", "14"), ("XX", "20"), ("IV", "The answer is IV.")),
         wrong=(("IV", "VI"), ("XIV", "16")),
         unreadable=(("14", "XIV"),),
     ),
-    Rule(
+    AnswerRule(
         "one of two words",
         "Of yes and no, valid and invalid, true and false the one that is said first in a line, after \u201cthe answer "
         "is\u201d, or alone in the reply counts; \u201cno\u201d that belongs to another word does not.",
@@ -488,7 +494,7 @@ RULES = (
             ("yes", "Perhaps"),
         ),
     ),
-    Rule(
+    AnswerRule(
         "text",
         "A short text is right if it is all that is said, or stands in a sentence of at most 12 words that neither "
         "denies it nor names another answer; articles and marks that only part sentences do not count.",
@@ -509,9 +515,13 @@ RULES = (
             ("Co", "The answer is CO."),
             ("New York", "York"),
         ),
-        unreadable=(("Paris", "..."), ("Paris", "Maybe Paris")),
+        unreadable=(
+            ("Paris", "Of all the towns that anybody ever thought of there it was Paris that they chose"),
+            ("Paris", "..."),
+            ("Paris", "Maybe Paris"),
+        ),
     ),
-    Rule(
+    AnswerRule(
         "empty",
         "An empty reply, and one of more than 20,000 characters beside its reasoning, are unreadable.",
         right=(("5", "<think>" + "x" * 200_000 + "</think>5"), ("Paris", "\0Paris\0"), ("Paris", "\u200bParis\ufeff")),

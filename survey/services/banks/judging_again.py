@@ -31,7 +31,7 @@ def judge(answer: ModelAnswer, responses: Sequence[str], *, key: str, question: 
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedVerdict:
     """An answer whose verdict another version of the rules changes; each share right is from 0 to 1."""
 
     model: str
@@ -50,7 +50,7 @@ class JudgedAgain:
 
     judged: int = 0
     used: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ChangedVerdict] = field(default_factory=list)
     studies: list[str] = field(default_factory=list)
 
 
@@ -79,7 +79,7 @@ def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command"
             if before != after:
                 own = (answer.question.external_id, answer.question.answer, answer.response)
                 result.differences.append(
-                    Difference(answer.language_model.name, *own, before, after, answer.unreadable, is_used)
+                    ChangedVerdict(answer.language_model.name, *own, before, after, answer.unreadable, is_used)
                 )
             if not is_used:
                 changed.append(answer)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from survey.services.banks.answer_checking import check_answer, kind_of, options_of
+from survey.services.banks.answer_checking import RULES_VERSION, check_answer, kind_of, options_of
 from survey.services.banks.answer_rules import RULES
 
 CASES = [
@@ -331,6 +331,12 @@ def test_every_rule_holds_for_its_cases(reply, key, question, verdict):
     checked = check_answer(reply, key, question=question)
     assert (checked.correct, checked.is_readable) == (verdict == "right", verdict != "unreadable")
     assert bool(checked.reason) == (verdict == "unreadable")
+
+
+def test_the_page_says_every_rule():
+    page = Path("docs/language-models.md").read_text()
+    assert [rule.name for rule in RULES if f"- {rule.says}" not in page] == []
+    assert f"now {RULES_VERSION};" in page
 
 
 def test_every_rule_has_cases_for_and_against():
