@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, Sum
+from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -130,7 +130,10 @@ def owed(posting: Posting) -> list[Owed]:
     """Who is owed what, each once: people who finished too late, were turned away after consent, or earned points."""
     rows = list(posting.submissions.select_related("respondent").order_by("pk"))
     sittings = sittings_of(posting, rows)
-    paid = set(Payment.objects.filter(submission__posting=posting, is_void=False).values_list("submission_id", "kind"))
+    payments = Payment.objects.filter(submission__posting=posting, is_void=False).exclude(
+        batch__in=_never_sent(posting)
+    )
+    paid = set(payments.values_list("submission_id", "kind"))
     has_points = any(promised(posting.study, sitting).point for sitting in sittings.values())
     points = points_of(sittings.values()) if has_points else {}
     found: list[Owed] = []
@@ -151,6 +154,13 @@ def owed(posting: Posting) -> list[Owed]:
             if amount > 0:
                 found.append(Owed(row, Kind.SCORE, amount))
     return [one for one in found if (one.submission.pk, one.kind.value) not in paid]
+
+
+def _never_sent(posting: Posting) -> QuerySet[PaymentBatch]:
+    """Payments that were stored so long ago that whoever stored them has died: they were not made, and never will be.
+    One that is younger is about to be sent."""
+    before = timezone.now() - longest_call(posting.panel)
+    return posting.payment_batches.filter(state=State.PREPARED, created_at__lte=before)
 
 
 @dataclass(frozen=True)
@@ -223,8 +233,8 @@ def pay_owed(
         cents: what somebody agreed to pay in all; None: anything under the cap.
 
     Raises:
-        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown; the panel counts in another
-            currency; or another sum is owed by now.
+        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown; somebody else pays just
+            now; the panel counts in another currency; or another sum is owed by now.
         PanelError: the last batch's state says how far it got; the batches before it are paid.
     """
     paid = []
@@ -248,13 +258,19 @@ def _prepare(
     posting = locked_posting(posting)
     # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
     unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
+    patience = longest_call(posting.panel)
+    now = timezone.now()
     for unsettled in unfinished.select_for_update(of=("self",)):
         if unsettled.state != State.PREPARED:
             raise StateRefused(
                 f"payment {unsettled.pk} may have been made or not: look at the panel, then say so with "
                 f"pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid (or not-paid)"
             )
-        # It was stored and never sent: the process that stored it ended before sending.
+        if now < unsettled.created_at + patience:
+            raise StateRefused(
+                f"payment {unsettled.pk} was begun at {at_time(unsettled.created_at)}, and is about to be sent: look "
+                f"again in a minute; if it broke off, pay after {at_time(unsettled.created_at + patience)}"
+            )
         _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
     everything = [one for one in owed(posting) if only is None or one.submission.pk == only.pk]
     due = everything[:at_once]
@@ -273,17 +289,18 @@ def _prepare(
 
 
 def _send(batch: PaymentBatch, client: PanelClient) -> None:
-    posting, bonuses = batch.posting.external_id, _bonuses(batch)
+    posting = batch.posting.external_id
     try:
+        bonuses = _bonuses(batch)
         prepared = client.prepare_bonuses(posting, bonuses)
-    except PanelError as exc:
-        # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not.
-        _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
+        if isinstance(prepared, PreparedBonuses):
+            _take_fees(batch, prepared)
+            prepared = prepared.external_id
+    except Exception as exc:
+        # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not. If it stayed, those
+        # who pay next would have to wait until it must be over.
+        _move(batch, State.REFUSED, was=[State.PREPARED], error=words_of(exc))
         raise
-    if isinstance(prepared, PreparedBonuses):
-        if why := _take_fees(batch, prepared):
-            raise StateRefused(why)
-        prepared = prepared.external_id
     if not _move(batch, State.SENT, was=[State.PREPARED], sent_at=timezone.now(), external_id=prepared[:64]):
         raise StateRefused(f"payment {batch.pk} was taken up by somebody else")
     try:
@@ -300,21 +317,20 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
 
 
 @transaction.atomic
-def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> str:
+def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> None:
     """What the panel says that these bonuses cost beside themselves, in the place of what we reckoned with. Nothing is
-    paid yet. Returns why they cannot be paid: with it, they would go over the cap. They are dropped then."""
+    paid yet.
+
+    Raises:
+        StateRefused: with it, they would go over the cap.
+    """
     if prepared.fees is None or prepared.fees == batch.fees:
-        return ""
+        return
     study = locked_study(batch.posting.study)
     if prepared.fees > batch.fees:
-        try:
-            refuse_over_cap(study, prepared.fees - batch.fees)
-        except StateRefused as exc:
-            _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
-            return exc.message
+        refuse_over_cap(study, prepared.fees - batch.fees)
     PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED).update(fees=prepared.fees)
     batch.fees = prepared.fees
-    return ""
 
 
 @transaction.atomic

@@ -46,7 +46,9 @@ def scored(sitting: Sitting, *points: str) -> None:
 
 
 def no_call_is_on_its_way() -> None:
-    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+    over = timezone.now() - ProlificAccount.longest_call
+    PaymentBatch.objects.update(created_at=over)
+    PaymentBatch.objects.exclude(sent_at=None).update(sent_at=over)
 
 
 @pytest.fixture
@@ -218,16 +220,25 @@ def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_
     monkeypatch.setattr(ProlificClient, "set_up_bonuses", die)
     with pytest.raises(Killed):
         money.pay_owed(late)
-    assert PaymentBatch.objects.get().state == State.PREPARED
+    batch = PaymentBatch.objects.get()
+    assert (batch.state, money.owed(late)) == (State.PREPARED, [])
     monkeypatch.undo()
+    with pytest.raises(StateRefused, match=f"payment {batch.pk} was begun at .*, and is about to be sent"):
+        money.pay_owed(late)  # Nobody can know yet that it broke off.
+    assert money.owed(late) == [] and PaymentBatch.objects.get().state == State.PREPARED
+    no_call_is_on_its_way()
+    # What a page shows before somebody types the sum.
+    assert [debt.amount for debt in money.owed(late)] == [100]
+    assert reconciliation.reconcile(late).owed_cents == 100 and money.committed(late.study) == 700
     with ProlificAccount.open() as client:
         monkeypatch.setattr(ProlificClient, "pay_bonuses", die)
         with pytest.raises(Killed):
-            money.pay_owed(late, client=client)
+            money.pay_owed(late, client=client, cents=100)
         monkeypatch.undo()
         assert [batch.state for batch in PaymentBatch.objects.order_by("pk")] == [State.REFUSED, State.SENT]
         with pytest.raises(StateRefused, match="may have been made"):
             money.pay_owed(late, client=client)
+    assert money.committed(late.study) == 700
 
 
 @pytest.mark.parametrize("part", ["prepare_bonuses", "pay_bonuses"])
@@ -264,19 +275,72 @@ def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.
     assert paid(fake) == ["1.00"] * 3
 
 
-def test_of_two_who_pay_at_once_one_does(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes when the first has stored its payment and is about to send it."""
+@pytest.mark.parametrize("method", ["prepare_bonuses", "pay_bonuses"])
+def test_of_two_who_pay_at_once_one_does_and_the_other_waits(
+    late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """The second comes when the first has stored its payment, or has sent it. Both know the sum."""
+    refusals = []
     with ProlificAccount.open() as client:
-        prepare = client.prepare_bonuses
+        call = getattr(client, method)
 
-        def somebody_else_first(*args: Any) -> Any:
-            monkeypatch.undo()
-            assert [batch.state for batch in money.pay_owed(late)] == [State.PAID]
-            return prepare(*args)
+        def somebody_else_comes(*args: Any, **more: Any) -> Any:
+            with pytest.raises(StateRefused) as refused:
+                money.pay_owed(late, cents=100)
+            refusals.append(str(refused.value))
+            return call(*args, **more)
 
-        monkeypatch.setattr(client, "prepare_bonuses", somebody_else_first)
-        with pytest.raises(StateRefused, match="taken up by somebody else"):
-            money.pay_owed(late, client=client)
+        monkeypatch.setattr(client, method, somebody_else_comes)
+        (batch,) = money.pay_owed(late, client=client, cents=100)
+    (why,) = refusals
+    assert ("is about to be sent" if method == "prepare_bonuses" else "may have been made or not") in why
+    assert PaymentBatch.objects.get() == batch and batch.state == State.PAID
+    assert not Payment.objects.filter(is_void=True).exists()
+    assert (paid(fake), money.owed(late), money.committed(late.study)) == (["1.00"], [], 700)
+
+
+def test_of_two_who_pay_many_at_once_each_bonus_is_paid_once(
+    fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes between two calls of the first, when nothing is about to be sent: both pay a part."""
+    monkeypatch.setattr(ProlificAccount, "bonuses_at_once", 1)
+    posting = posted()
+    for _ in range(3):
+        finishes_late(fake, posting)
+    others: list[PaymentBatch] = []
+    send = money._send
+
+    def somebody_else_comes_then(batch: PaymentBatch, client: Any) -> None:
+        monkeypatch.setattr(money, "_send", send)
+        send(batch, client)
+        others.extend(money.pay_owed(posting, cents=200))
+
+    monkeypatch.setattr(money, "_send", somebody_else_comes_then)
+    mine = money.pay_owed(posting, cents=300)
+    assert (len(mine), len(others), money.owed(posting)) == (1, 2, [])
+    assert set(PaymentBatch.objects.values_list("state", flat=True)) == {State.PAID}
+    assert len({who for who, _units in fake.paid}) == 3 and paid(fake) == ["1.00"] * 3
+
+
+@pytest.mark.parametrize("where", ["the plug-in", "our own"])
+def test_an_error_before_anything_is_sent_drops_the_payment_at_once(
+    late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fails(*args: Any) -> Any:
+        raise KeyError("somebody")
+
+    with ProlificAccount.open() as client:
+        with monkeypatch.context() as broken:
+            if where == "our own":
+                broken.setattr(money, "_bonuses", fails)
+            else:
+                broken.setattr(client, "prepare_bonuses", fails)
+            with pytest.raises(KeyError):
+                money.pay_owed(late, client=client)
+        batch = PaymentBatch.objects.get()
+        assert batch.state == State.REFUSED and "KeyError" in batch.error and "somebody" not in batch.error
+        assert money.committed(late.study) == 600 and len(money.owed(late)) == 1
+        assert [again.state for again in money.pay_owed(late, client=client)] == [State.PAID]
     assert paid(fake) == ["1.00"]
 
 
