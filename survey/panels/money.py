@@ -5,6 +5,7 @@ never repeated: somebody looks at the panel and records what happened. A payment
 alone, so that of two who move it at once one does, and the other one learns of it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -31,10 +32,12 @@ from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study,
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
 
+from . import accounts
 from .asking import at_time, client_of, longest_call, status_of, words_of
 
 State = PaymentBatch.State
 Kind = Payment.Kind
+AWAITING_REVIEW = SubmissionStatus.AWAITING_REVIEW
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,45 @@ def committed(study: Study) -> int:
     """Cents, with the panel's fees and VAT: all places of published postings at their reward, and every bonus that was
     or may have been paid.
 
-    A payment that is void counts where its batch was paid all the same: the bonus was then paid twice.
+    People beyond the places count too: a panel gives the place of who returned to somebody else, and may then take
+    both. So does what the panel charged beyond our rows. A payment that is void counts where its batch was paid all the
+    same: the bonus was then paid twice.
     """
-    rewards = sum(posting.committed for posting in study.postings.all())
-    spent = Payment.objects.filter(Q(is_void=False) | Q(batch__state=State.PAID), batch__posting__study=study)
-    bonuses = spent.aggregate(sum=Sum("amount"))["sum"]
+    payments = Payment.objects.filter(Q(is_void=False) | Q(batch__state=State.PAID), batch__posting__study=study)
     batches = PaymentBatch.objects.filter(posting__study=study).exclude(state=State.REFUSED)
-    fees = batches.aggregate(sum=Sum("fees"))["sum"]
-    return rewards + (bonuses or 0) + (fees or 0)
+    bonuses: Counter[int] = Counter()
+    for sums in (
+        payments.order_by().values_list("batch__posting").annotate(sum=Sum("amount")),
+        batches.order_by().values_list("posting").annotate(sum=Sum("fees")),
+    ):
+        bonuses.update(dict(sums))
+    postings = list(study.postings.all())
+    statuses = _statuses_of(postings)
+    return sum(_committed(posting, statuses[posting.pk], bonuses[posting.pk]) for posting in postings)
+
+
+def _committed(posting: Posting, statuses: Counter[SubmissionStatus], bonuses: int) -> int:
+    if posting.published_at is None:
+        return bonuses
+    people = sum(number for status, number in statuses.items() if status.is_paid or status == AWAITING_REVIEW)
+    beyond = posting.cost_with(posting.fees, more=max(0, people - posting.places)) - posting.cost
+    offered = posting.committed + beyond
+    rewards = accounts.rewards_here(posting, statuses)
+    here = rewards + accounts.fees_on_rewards(posting, rewards) + bonuses
+    there = accounts.spent_there(posting)
+    if there is None or there.currency not in ("", posting.currency):
+        return offered + bonuses
+    return offered + bonuses + max(0, there.total - here)
+
+
+def _statuses_of(postings: Sequence[Posting]) -> dict[int, Counter[SubmissionStatus]]:
+    """By posting: how many of its submissions have each status."""
+    counts: dict[int, Counter[SubmissionStatus]] = {posting.pk: Counter() for posting in postings}
+    panel_of = {posting.pk: panels.find(posting.panel) for posting in postings}
+    rows = Submission.objects.filter(posting__in=counts).order_by().values_list("posting", "status")
+    for posting, text, number in rows.annotate(number=Count("pk")):
+        counts[posting][panel_of[posting].submission_status(text)] += number
+    return counts
 
 
 def fees_expected(study: Study) -> FeeRates:

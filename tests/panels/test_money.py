@@ -14,7 +14,7 @@ from survey.panels import money, reconciliation
 from survey.panels.owed_list import owed_list
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.client import ProlificClient
-from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.prolific.panel import Prolific
 from survey.panels.reconciliation import Action
 from survey.panels.submissions import read_posting
@@ -595,3 +595,113 @@ def test_fees_of_a_drafted_posting_are_expected_of_the_next_one_and_the_highest_
     assert money.fees_expected(study) == Prolific.highest_fees
     stored_posting(study, fee_rate=2000, vat_rate=700)
     assert money.fees_expected(study) == FeeRates(2000, 700), "of the newest"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "cents"),
+    [
+        (["APPROVED"] * 2, 200),
+        (["APPROVED"] * 3, 300),
+        (["APPROVED", "PARTIALLY APPROVED", "AWAITING REVIEW"], 300),
+        (["APPROVED", "RETURNED", "REJECTED", "TIMED-OUT", "ACTIVE"], 200),
+    ],
+)
+def test_people_beyond_the_places_are_committed_too(statuses: list[str], cents: int) -> None:
+    """Somebody returned, another person got the place, and then the first one handed in after all."""
+    study = paid_study(spending_cap=320)
+    posting = stored_posting(study, places=2)
+    draft = stored_posting(study, places=2, published_at=None)
+    for status in statuses:
+        stored_submission(posting, None, status)
+        stored_submission(draft, None, "APPROVED")
+    assert money.committed(study) == cents
+    if cents > 200:
+        with pytest.raises(StateRefused, match="100 more would make 400 of 320"):
+            money.refuse_over_cap(study, 100)
+    Posting.objects.filter(pk=posting.pk).update(fee_rate=3330, vat_rate=2000, fixed_fee=50)
+    assert money.committed(study) == cents + FeeRates(3330, 2000).on(cents) + 50
+
+
+@pytest.mark.parametrize(
+    ("there", "state", "cents"),
+    [
+        ({"rewards": 100, "bonuses": 60, "fees": 6}, "paid", 266),
+        ({"rewards": 100, "bonuses": 120, "fees": 6}, "paid", 266 + 60),  # It was carried out twice.
+        ({"rewards": 100, "bonuses": 60, "fees": 40}, "paid", 266 + 34),  # Its fees are dearer by now.
+        ({"rewards": 100, "bonuses": 60, "fees": 6}, "unknown", 266),  # Counted as it may have been paid.
+        ({"rewards": 100, "bonuses": 60, "fees": 6}, "refused", 200 + 66),  # Somebody was wrong who said so.
+        ({"rewards": 0}, "paid", 266),
+        ({"rewards": 900, "currency": "GBP"}, "paid", 266),
+    ],
+)
+def test_what_the_panel_charged_beyond_our_rows_is_committed(there: dict[str, Any], state: str, cents: int) -> None:
+    said = {"rewards": 0, "bonuses": 0, "fees": 0, "currency": "USD", **there}
+    study = paid_study()
+    posting = stored_posting(study, places=2, panel_facts={"spent": said})
+    row = stored_submission(posting, None, "APPROVED")
+    batch = PaymentBatch.objects.create(posting=posting, state=state, sent_at=timezone.now(), fees=6)
+    Payment.objects.create(batch=batch, submission=row, kind="score", amount=60, is_void=state == "refused")
+    assert money.committed(study) == cents
+
+
+def test_a_bonus_that_the_panel_paid_twice_counts_twice_against_the_cap(late: Posting, fake: FakeProlific) -> None:
+    fake.break_next("/pay/", Breakage.TWICE)
+    money.pay_owed(late)
+    assert (paid(fake), money.committed(late.study)) == (["1.00", "1.00"], 700)
+    read_posting(late)
+    assert money.committed(late.study) == 800
+
+
+def test_who_was_paid_the_reward_as_a_bonus_is_not_approved_without_a_person_who_says_so(
+    late: Posting, fake: FakeProlific
+) -> None:
+    (row,) = late.submissions.all()
+
+    def judged(status: str) -> Any:
+        late.submissions.update(status=status)
+        (found,) = reconciliation.reconcile(late).findings
+        return found.judgement
+
+    assert judged("AWAITING REVIEW").action == Action.APPROVE
+    assert judged("TIMED-OUT").action == Action.PAY
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelUnreachable):
+        money.pay_owed(late)
+    batch = PaymentBatch.objects.get()
+    for state in ("unknown", "paid"):
+        PaymentBatch.objects.update(state=state)
+        looked = judged("AWAITING REVIEW")
+        assert looked.action == Action.LOOK
+        assert f"payment {batch.pk} was made in the place of the reward: decide whether" in looked.sentence
+        looked = judged("APPROVED")
+        assert looked.action == Action.LOOK and "the person was paid twice" in looked.sentence
+    judged("AWAITING REVIEW")
+    assert reconciliation.approve_finished(late) == 0
+    row.refresh_from_db()
+    reconciliation.settle_difference(row, "They sent everything twice.")
+    assert judged("AWAITING REVIEW").action == Action.APPROVE, "somebody decided it"
+    assert judged("APPROVED").action == Action.LOOK
+    PaymentBatch.objects.update(state="refused")
+    Payment.objects.update(is_void=True)
+    assert judged("APPROVED").action == Action.NOTHING
+
+
+def test_points_beside_the_reward_are_no_second_pay(fake: FakeProlific) -> None:
+    posting = posted(bonus_per_point=7)
+    place = arrives(fake, posting)
+    scored(begins(posting.study, place), "3")
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    fake.submissions[place["id"]]["status"] = "APPROVED"
+    read_posting(posting)
+    assert len(money.pay_owed(posting)) == 1
+    assert reconciliation.reconcile(posting).differences == []
+
+
+def test_who_was_paid_for_finding_no_place_and_then_approved_is_shown() -> None:
+    study = paid_study(turned_away_pay=30)
+    posting = stored_posting(study)
+    row = stored_submission(posting, sits(study, "turned_away"), "APPROVED")
+    assert reconciliation.reconcile(posting).findings[0].judgement.action == Action.NOTHING
+    batch = PaymentBatch.objects.create(posting=posting, state="paid", sent_at=timezone.now())
+    Payment.objects.create(batch=batch, submission=row, kind="turned_away", amount=30)
+    assert "paid twice" in reconciliation.reconcile(posting).to(Action.LOOK)[0].judgement.sentence
