@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -382,6 +382,38 @@ def hold(posting: Posting, *, since: datetime, why: str) -> PaymentBatch:
     return batch
 
 
+def _held(posting: Posting) -> QuerySet[PaymentBatch]:
+    """What a restore held: it may have been sent before these rows were written."""
+    return posting.payment_batches.filter(state=State.UNKNOWN, external_id="", sent_at__lt=F("created_at"))
+
+
+@transaction.atomic
+def hold_more(posting: Posting) -> None:
+    """Call it after a reading. What is owed by now to people who ended before a restore may have been paid as well: the
+    restored rows did not say yet that they were approved, or late."""
+    if not _held(posting).exists():
+        return
+    posting = locked_posting(posting)
+    batch = _held(posting).first()
+    if batch is None:
+        return
+    debts = owed(posting)
+    sittings = sittings_of(posting, [debt.submission for debt in debts])
+    due = [
+        debt
+        for debt in debts
+        if (ended_at := sittings[debt.submission.respondent_id or 0].ended_at) and ended_at < batch.created_at
+    ]
+    if not due:
+        return
+    Payment.objects.bulk_create(
+        Payment(batch=batch, submission=debt.submission, kind=debt.kind, amount=debt.amount) for debt in due
+    )
+    cents = batch.payments.aggregate(sum=Sum("amount"))["sum"] or 0
+    PaymentBatch.objects.filter(pk=batch.pk).update(fees=posting.fees.on(cents))
+    record("hold_bonuses", batch, via="worker", people=len(due), cents=sum(debt.amount for debt in due))
+
+
 def _bonuses(batch: PaymentBatch) -> Sequence[Bonus]:
     """By submission: a person may have several, and each is paid separately."""
     sums: dict[int, int] = {}
@@ -459,8 +491,20 @@ def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "c
     batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
     if not batch.needs_a_person:
         raise StateRefused(f"payment {batch.pk} is {batch.get_state_display()}: there is nothing to say about it")
+    read_at = batch.posting.read_at
+    is_readable = not batch.posting.submissions.filter(ids_encrypted=b"").exists()
+    if (
+        is_readable
+        and _held(batch.posting).filter(pk=batch.pk).exists()
+        and (read_at is None or read_at < batch.created_at)
+    ):
+        raise StateRefused(
+            f"payment {batch.pk} is held since a restore, and the panel was not read since then: read it first, since "
+            "more may be owed by now that was paid before"
+        )
     if batch.sent_at is not None:
-        over = batch.sent_at + longest_call(batch.posting.panel)
+        # What a restore holds may have been sent by the server before it, until the very end.
+        over = max(batch.sent_at, batch.created_at) + longest_call(batch.posting.panel)
         if timezone.now() < over:
             raise StateRefused(
                 f"payment {batch.pk} was sent at {at_time(batch.sent_at)} and may be on its way: wait for its answer, "
