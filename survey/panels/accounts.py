@@ -4,6 +4,7 @@ The panel is asked with each reading of a posting, and what it says is stored wi
 What cannot be asked is left out, and the constants of the panel's class stand in for it where there are any.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -76,14 +77,22 @@ class Advice:
 
 def spent_here(posting: Posting) -> PostingCost:
     """What our rows say: rewards of who was approved, pay of who was screened out, and bonuses."""
-    statuses = [status_of(row, posting) for row in posting.submissions.only("status", "posting")]
-    rewards = posting.reward * sum(one.is_paid for one in statuses)
-    rewards += _screen_out_pay(posting) * statuses.count(SubmissionStatus.SCREENED_OUT)
+    statuses = Counter(status_of(row, posting) for row in posting.submissions.only("status", "posting"))
+    rewards = rewards_here(posting, statuses)
     batches = posting.payment_batches.filter(state=PAID)
     bonuses = Payment.objects.filter(batch__in=batches).aggregate(sum=Sum("amount"))["sum"] or 0
     of_bonuses = batches.aggregate(sum=Sum("fees"))["sum"] or 0
-    fixed = posting.fixed_fee if rewards else 0
-    return PostingCost(rewards, bonuses, posting.fees.on(rewards) + of_bonuses + fixed, posting.currency)
+    return PostingCost(rewards, bonuses, fees_on_rewards(posting, rewards) + of_bonuses, posting.currency)
+
+
+def rewards_here(posting: Posting, statuses: Counter[SubmissionStatus]) -> int:
+    """Cents for people who were approved or screened out, by how many submissions have each status."""
+    approved = sum(people for status, people in statuses.items() if status.is_paid)
+    return posting.reward * approved + _screen_out_pay(posting) * statuses[SubmissionStatus.SCREENED_OUT]
+
+
+def fees_on_rewards(posting: Posting, rewards: int) -> int:
+    return posting.fees.on(rewards) + (posting.fees.fixed if rewards else 0)
 
 
 def _screen_out_pay(posting: Posting) -> int:
@@ -97,18 +106,23 @@ def _screen_out_pay(posting: Posting) -> int:
     return pays[0] if pays else posting.study.config.panel.screen_out_pay or 0
 
 
-def cost_at_panel(posting: Posting) -> int | None:
-    """In cents, by the panel's own account when it was read last; None if it has not said."""
+def spent_there(posting: Posting) -> PostingCost | None:
+    """By the panel's own account when it was read last; None if it has not said."""
     said = posting.panel_facts.get("spent")
-    return PostingCost(**said).total if said else None
+    return PostingCost(**said) if said else None
+
+
+def cost_at_panel(posting: Posting) -> int | None:
+    """The same in cents."""
+    there = spent_there(posting)
+    return None if there is None else there.total
 
 
 def account_of(posting: Posting) -> Account:
-    said = posting.panel_facts.get("spent")
     in_part = [status_of(row, posting) for row in posting.submissions.filter(~Q(status="")).only("status", "posting")]
     return Account(
         here=spent_here(posting),
-        there=PostingCost(**said) if said else None,
+        there=spent_there(posting),
         in_part=in_part.count(SubmissionStatus.PARTIALLY_APPROVED),
         is_behind=_is_behind(posting),
         why_not_read=posting.panel_facts.get("spent_error", ""),

@@ -5,6 +5,7 @@ never repeated: somebody looks at the panel and records what happened. A payment
 alone, so that of two who move it at once one does, and the other one learns of it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -31,10 +32,12 @@ from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study,
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
 
+from . import accounts
 from .asking import at_time, client_of, longest_call, status_of, words_of
 
 State = PaymentBatch.State
 Kind = Payment.Kind
+AWAITING_REVIEW = SubmissionStatus.AWAITING_REVIEW
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,45 @@ def committed(study: Study) -> int:
     """Cents, with the panel's fees and VAT: all places of published postings at their reward, and every bonus that was
     or may have been paid.
 
-    A payment that is void counts where its batch was paid all the same: the bonus was then paid twice.
+    People beyond the places count too: a panel gives the place of who returned to somebody else, and may then take
+    both. So does what the panel charged beyond our rows. A payment that is void counts where its batch was paid all the
+    same: the bonus was then paid twice.
     """
-    rewards = sum(posting.committed for posting in study.postings.all())
-    spent = Payment.objects.filter(Q(is_void=False) | Q(batch__state=State.PAID), batch__posting__study=study)
-    bonuses = spent.aggregate(sum=Sum("amount"))["sum"]
+    payments = Payment.objects.filter(Q(is_void=False) | Q(batch__state=State.PAID), batch__posting__study=study)
     batches = PaymentBatch.objects.filter(posting__study=study).exclude(state=State.REFUSED)
-    fees = batches.aggregate(sum=Sum("fees"))["sum"]
-    return rewards + (bonuses or 0) + (fees or 0)
+    bonuses: Counter[int] = Counter()
+    for sums in (
+        payments.order_by().values_list("batch__posting").annotate(sum=Sum("amount")),
+        batches.order_by().values_list("posting").annotate(sum=Sum("fees")),
+    ):
+        bonuses.update(dict(sums))
+    postings = list(study.postings.all())
+    statuses = _statuses_of(postings)
+    return sum(_committed(posting, statuses[posting.pk], bonuses[posting.pk]) for posting in postings)
+
+
+def _committed(posting: Posting, statuses: Counter[SubmissionStatus], bonuses: int) -> int:
+    if posting.published_at is None:
+        return bonuses
+    people = sum(number for status, number in statuses.items() if status.is_paid or status == AWAITING_REVIEW)
+    beyond = posting.cost_with(posting.fees, more=max(0, people - posting.places)) - posting.cost
+    offered = posting.committed + beyond
+    rewards = accounts.rewards_here(posting, statuses)
+    here = rewards + accounts.fees_on_rewards(posting, rewards) + bonuses
+    there = accounts.spent_there(posting)
+    if there is None or there.currency not in ("", posting.currency):
+        return offered + bonuses
+    return offered + bonuses + max(0, there.total - here)
+
+
+def _statuses_of(postings: Sequence[Posting]) -> dict[int, Counter[SubmissionStatus]]:
+    """By posting: how many of its submissions have each status."""
+    counts: dict[int, Counter[SubmissionStatus]] = {posting.pk: Counter() for posting in postings}
+    panel_of = {posting.pk: panels.find(posting.panel) for posting in postings}
+    rows = Submission.objects.filter(posting__in=counts).order_by().values_list("posting", "status")
+    for posting, text, number in rows.annotate(number=Count("pk")):
+        counts[posting][panel_of[posting].submission_status(text)] += number
+    return counts
 
 
 def fees_expected(study: Study) -> FeeRates:
@@ -130,7 +164,10 @@ def owed(posting: Posting) -> list[Owed]:
     """Who is owed what, each once: people who finished too late, were turned away after consent, or earned points."""
     rows = list(posting.submissions.select_related("respondent").order_by("pk"))
     sittings = sittings_of(posting, rows)
-    paid = set(Payment.objects.filter(submission__posting=posting, is_void=False).values_list("submission_id", "kind"))
+    payments = Payment.objects.filter(submission__posting=posting, is_void=False).exclude(
+        batch__in=_never_sent(posting)
+    )
+    paid = set(payments.values_list("submission_id", "kind"))
     has_points = any(promised(posting.study, sitting).point for sitting in sittings.values())
     points = points_of(sittings.values()) if has_points else {}
     found: list[Owed] = []
@@ -151,6 +188,13 @@ def owed(posting: Posting) -> list[Owed]:
             if amount > 0:
                 found.append(Owed(row, Kind.SCORE, amount))
     return [one for one in found if (one.submission.pk, one.kind.value) not in paid]
+
+
+def _never_sent(posting: Posting) -> QuerySet[PaymentBatch]:
+    """Payments that were stored so long ago that whoever stored them has died: they were not made, and never will be.
+    One that is younger is about to be sent."""
+    before = timezone.now() - longest_call(posting.panel)
+    return posting.payment_batches.filter(state=State.PREPARED, created_at__lte=before)
 
 
 @dataclass(frozen=True)
@@ -223,8 +267,8 @@ def pay_owed(
         cents: what somebody agreed to pay in all; None: anything under the cap.
 
     Raises:
-        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown; the panel counts in another
-            currency; or another sum is owed by now.
+        StateRefused: no cap, over the cap, or the outcome of an earlier payment is unknown; somebody else pays just
+            now; the panel counts in another currency; or another sum is owed by now.
         PanelError: the last batch's state says how far it got; the batches before it are paid.
     """
     paid = []
@@ -248,13 +292,19 @@ def _prepare(
     posting = locked_posting(posting)
     # Locked, so that none is marked as sent between this look and its end here: it would be paid a second time.
     unfinished = posting.payment_batches.exclude(state__in=[State.PAID, State.REFUSED])
+    patience = longest_call(posting.panel)
+    now = timezone.now()
     for unsettled in unfinished.select_for_update(of=("self",)):
         if unsettled.state != State.PREPARED:
             raise StateRefused(
                 f"payment {unsettled.pk} may have been made or not: look at the panel, then say so with "
                 f"pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid (or not-paid)"
             )
-        # It was stored and never sent: the process that stored it ended before sending.
+        if now < unsettled.created_at + patience:
+            raise StateRefused(
+                f"payment {unsettled.pk} was begun at {at_time(unsettled.created_at)}, and is about to be sent: look "
+                f"again in a minute; if it broke off, pay after {at_time(unsettled.created_at + patience)}"
+            )
         _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
     everything = [one for one in owed(posting) if only is None or one.submission.pk == only.pk]
     due = everything[:at_once]
@@ -273,17 +323,18 @@ def _prepare(
 
 
 def _send(batch: PaymentBatch, client: PanelClient) -> None:
-    posting, bonuses = batch.posting.external_id, _bonuses(batch)
+    posting = batch.posting.external_id
     try:
+        bonuses = _bonuses(batch)
         prepared = client.prepare_bonuses(posting, bonuses)
-    except PanelError as exc:
-        # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not.
-        _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
+        if isinstance(prepared, PreparedBonuses):
+            _take_fees(batch, prepared)
+            prepared = prepared.external_id
+    except Exception as exc:
+        # Setting up pays nothing, so this payment can be dropped, whether the call arrived or not. If it stayed, those
+        # who pay next would have to wait until it must be over.
+        _move(batch, State.REFUSED, was=[State.PREPARED], error=words_of(exc))
         raise
-    if isinstance(prepared, PreparedBonuses):
-        if why := _take_fees(batch, prepared):
-            raise StateRefused(why)
-        prepared = prepared.external_id
     if not _move(batch, State.SENT, was=[State.PREPARED], sent_at=timezone.now(), external_id=prepared[:64]):
         raise StateRefused(f"payment {batch.pk} was taken up by somebody else")
     try:
@@ -300,21 +351,20 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
 
 
 @transaction.atomic
-def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> str:
+def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> None:
     """What the panel says that these bonuses cost beside themselves, in the place of what we reckoned with. Nothing is
-    paid yet. Returns why they cannot be paid: with it, they would go over the cap. They are dropped then."""
+    paid yet.
+
+    Raises:
+        StateRefused: with it, they would go over the cap.
+    """
     if prepared.fees is None or prepared.fees == batch.fees:
-        return ""
+        return
     study = locked_study(batch.posting.study)
     if prepared.fees > batch.fees:
-        try:
-            refuse_over_cap(study, prepared.fees - batch.fees)
-        except StateRefused as exc:
-            _move(batch, State.REFUSED, was=[State.PREPARED], error=exc.message)
-            return exc.message
+        refuse_over_cap(study, prepared.fees - batch.fees)
     PaymentBatch.objects.filter(pk=batch.pk, state=State.PREPARED).update(fees=prepared.fees)
     batch.fees = prepared.fees
-    return ""
 
 
 @transaction.atomic
@@ -330,6 +380,38 @@ def hold(posting: Posting, *, since: datetime, why: str) -> PaymentBatch:
     )
     record("hold_bonuses", batch, via="restore", people=len(due), cents=sum(one.amount for one in due))
     return batch
+
+
+def _held(posting: Posting) -> QuerySet[PaymentBatch]:
+    """What a restore held: it may have been sent before these rows were written."""
+    return posting.payment_batches.filter(state=State.UNKNOWN, external_id="", sent_at__lt=F("created_at"))
+
+
+@transaction.atomic
+def hold_more(posting: Posting) -> None:
+    """Call it after a reading. What is owed by now to people who ended before a restore may have been paid as well: the
+    restored rows did not say yet that they were approved, or late."""
+    if not _held(posting).exists():
+        return
+    posting = locked_posting(posting)
+    batch = _held(posting).first()
+    if batch is None:
+        return
+    debts = owed(posting)
+    sittings = sittings_of(posting, [debt.submission for debt in debts])
+    due = [
+        debt
+        for debt in debts
+        if (ended_at := sittings[debt.submission.respondent_id or 0].ended_at) and ended_at < batch.created_at
+    ]
+    if not due:
+        return
+    Payment.objects.bulk_create(
+        Payment(batch=batch, submission=debt.submission, kind=debt.kind, amount=debt.amount) for debt in due
+    )
+    cents = batch.payments.aggregate(sum=Sum("amount"))["sum"] or 0
+    PaymentBatch.objects.filter(pk=batch.pk).update(fees=posting.fees.on(cents))
+    record("hold_bonuses", batch, via="worker", people=len(due), cents=sum(debt.amount for debt in due))
 
 
 def _bonuses(batch: PaymentBatch) -> Sequence[Bonus]:
@@ -409,8 +491,20 @@ def settle(batch: PaymentBatch, *, was_paid: bool, by: Any = None, via: str = "c
     batch = PaymentBatch.objects.select_for_update(of=("self",)).select_related("posting__study").get(pk=batch.pk)
     if not batch.needs_a_person:
         raise StateRefused(f"payment {batch.pk} is {batch.get_state_display()}: there is nothing to say about it")
+    read_at = batch.posting.read_at
+    is_readable = not batch.posting.submissions.filter(ids_encrypted=b"").exists()
+    if (
+        is_readable
+        and _held(batch.posting).filter(pk=batch.pk).exists()
+        and (read_at is None or read_at < batch.created_at)
+    ):
+        raise StateRefused(
+            f"payment {batch.pk} is held since a restore, and the panel was not read since then: read it first, since "
+            "more may be owed by now that was paid before"
+        )
     if batch.sent_at is not None:
-        over = batch.sent_at + longest_call(batch.posting.panel)
+        # What a restore holds may have been sent by the server before it, until the very end.
+        over = max(batch.sent_at, batch.created_at) + longest_call(batch.posting.panel)
         if timezone.now() < over:
             raise StateRefused(
                 f"payment {batch.pk} was sent at {at_time(batch.sent_at)} and may be on its way: wait for its answer, "

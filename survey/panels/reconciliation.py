@@ -41,6 +41,7 @@ from .submissions import read_posting, was_rejected
 State = Sitting.State
 Outcome = CompletionCode.Outcome
 NOT_HERE = "not here"
+INSTEAD_OF_THE_REWARD = (Payment.Kind.LATE, Payment.Kind.TURNED_AWAY)
 Status = SubmissionStatus
 
 
@@ -236,13 +237,16 @@ def reconcile(posting: Posting) -> Reconciliation:
     debts: dict[int, list[Owed]] = {}
     for one in owed(posting):
         debts.setdefault(one.submission.pk, []).append(one)
-    unsettled = dict(
-        Payment.objects.filter(
-            submission__posting=posting,
-            is_void=False,
-            batch__state__in=[PaymentBatch.State.SENT, PaymentBatch.State.UNKNOWN],
-        ).values_list("submission_id", "batch_id")
+    payments = Payment.objects.filter(submission__posting=posting, is_void=False).exclude(
+        batch__state=PaymentBatch.State.PREPARED
     )
+    unsettled: dict[int, int] = {}
+    instead: dict[int, int] = {}
+    for submission, batch, state, kind in payments.values_list("submission", "batch", "batch__state", "kind"):
+        if state != PaymentBatch.State.PAID:
+            unsettled[submission] = batch
+        if kind in INSTEAD_OF_THE_REWARD:
+            instead[submission] = batch
     failed = failed_checks(sittings.values())
     flags = marks_of(posting.study, [sitting.pk for sitting in sittings.values()])
     findings = []
@@ -251,6 +255,8 @@ def reconcile(posting: Posting) -> Reconciliation:
         found = _finding(posting, row, sitting, outcomes, debts.get(row.pk, []))
         if found.judgement.action == Action.APPROVE and sitting is not None:
             found = _inattentive(posting, found, failed.get(sitting.pk, 0))
+        if row.pk in instead:
+            found = _paid_instead(found, row, instead[row.pk])
         if found.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
             found = replace(found, judgement=Judgement(Action.SAY, sentence))
@@ -317,6 +323,22 @@ def _inattentive(posting: Posting, found: Participation, failed: int) -> Partici
         f"finished, but failed {failed} attention checks: read the answers, then {reject}settle it with a sentence, "
         "and it is approved"
     )
+    return replace(found, judgement=Judgement(Action.LOOK, sentence))
+
+
+def _paid_instead(found: Participation, row: Submission, batch: int) -> Participation:
+    """Who got a bonus in the place of the reward is not given the reward too, unless a person decides so. A panel may
+    put a submission that was over back to review, and somebody may approve it on the panel's own pages."""
+    is_to_be_approved = found.judgement.action == Action.APPROVE
+    if not (is_to_be_approved or status_of(row, row.posting).is_paid):
+        return found
+    if row.resolution and row.resolved_status == row.status:
+        return found
+    had = f"payment {batch} was made in the place of the reward"
+    if is_to_be_approved:
+        sentence = f"finished, but {had}: decide whether the reward is paid too, then settle it with a sentence"
+        return replace(found, judgement=Judgement(Action.LOOK, f"{sentence}, and it is approved"))
+    sentence = f"{found.judgement.sentence}; but {had}: the person was paid twice; settle it with a sentence"
     return replace(found, judgement=Judgement(Action.LOOK, sentence))
 
 

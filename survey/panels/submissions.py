@@ -22,7 +22,7 @@ from survey.services.sittings.identities import people_by_submission, seal, subm
 
 from . import accounts, groups
 from .asking import can_ask, client_of, longest_call, state_of, status_of, words_of
-from .money import sittings_of
+from .money import hold_more, sittings_of
 from .postings import Move, change, leads_to_a_closed_door, take_over
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
         Posting.objects.filter(unless_newer, pk=posting.pk).update(error=words_of(exc))
         raise
     take_over(posting, found, read_at=now, patience=patience)
+    hold_more(posting)
     return count
 
 

@@ -71,6 +71,8 @@ def _in_shape(text: str, mark: str) -> str:
 
 
 def _whole_number(given: Any, _ctx: Mapping[str, Any]) -> str:
+    if isinstance(given, bool):
+        return "write a whole number, not true or false"
     if isinstance(given, str) and re.fullmatch(r"-?\d+", given.strip()):
         return "write the number without quotes"
     return "write a whole number, without quotes"

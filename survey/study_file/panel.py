@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticKnownError
 
 from .base import Slug, Strict
 from .closing import (
@@ -179,7 +180,17 @@ PANEL_KEYS = (
     "completion_urls",
     "completion_signature",
 )
-Cents = Annotated[int, Field(ge=0, le=100_000_000)]
+
+
+def _no_truth(value: Any) -> Any:
+    """Read as a number, `reward = true` would pay one cent."""
+    if isinstance(value, bool):
+        raise PydanticKnownError("int_type")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Cents = Annotated[Whole, Field(ge=0, le=100_000_000)]
 
 
 class PanelConfig(Strict):
@@ -197,17 +208,17 @@ class PanelConfig(Strict):
     completion_urls: CompletionUrlsConfig | None = None
     completion_signature: CompletionSignatureConfig | None = None
     currency: Literal["USD", "GBP"] = "USD"
-    reward: int | None = Field(default=None, ge=1, le=100_000)
-    places: int | None = Field(default=None, ge=1, le=100_000)
-    expected_minutes: int | None = Field(default=None, ge=1, le=600)
-    maximum_minutes: int | None = Field(default=None, ge=2, le=24 * 60 - 1)
+    reward: Whole | None = Field(default=None, ge=1, le=100_000)
+    places: Whole | None = Field(default=None, ge=1, le=100_000)
+    expected_minutes: Whole | None = Field(default=None, ge=1, le=600)
+    maximum_minutes: Whole | None = Field(default=None, ge=2, le=24 * 60 - 1)
     spending_cap: Cents | None = None
     turned_away_pay: Cents = 0
     bonus_per_point: Cents = 0
     exclude_people_of: list[Slug] = Field(default=[], max_length=100)
     signed_entry: bool = False
-    screen_out_pay: int | None = Field(default=None, ge=1, le=100_000)
-    screen_out_places: int | None = Field(default=None, ge=1, le=100_000)
+    screen_out_pay: Whole | None = Field(default=None, ge=1, le=100_000)
+    screen_out_places: Whole | None = Field(default=None, ge=1, le=100_000)
     project: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
     devices: list[Literal["desktop", "tablet", "mobile"]] = []
     filters: list[FilterConfig] = Field(default=[], max_length=50)

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingCost, PreparedBonuses
-from survey.exceptions import FileErrors, HunchError, PayTooLow, StateRefused
+from survey.exceptions import EntryRefused, FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
 from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
 from survey.panels import demographics, inviting, money, posting_checks, postings, reconciliation
@@ -1033,3 +1033,23 @@ def test_who_withdrew_before_the_items_is_and_stays_in_the_group(dear: FakeProli
     read_posting(posting)
     read_posting(posting)
     assert group["people"] == {place["participant_id"] for place in places}
+
+
+def test_who_found_no_place_and_took_the_answers_back_comes_into_the_group_as_the_door_refuses_them(
+    dear: FakeProlific,
+) -> None:
+    study, posting = stages_of(dear, participant_group="took part")
+    places = [arrives(dear, posting) for _ in range(2)]
+    for sitting in [begins(study, place, until="checks") for place in places]:
+        Sitting.objects.filter(pk=sitting.pk).update(state="turned_away", ended_at=timezone.now())
+    read_posting(posting)
+    (group,) = dear.groups.values()
+    assert group["people"] == set()
+    withdraw(respondent=Sitting.objects.order_by("pk")[0].respondent, now=timezone.now())
+    assert Sitting.objects.order_by("pk")[0].state == "turned_away"
+    read_posting(posting)
+    assert group["people"] == {places[0]["participant_id"]}
+    back = [{**place, "id": f"again-{number}"} for number, place in enumerate(places)]
+    with pytest.raises(EntryRefused, match="before"):
+        begins(study, back[0])
+    assert begins(study, back[1]).state == "complete"

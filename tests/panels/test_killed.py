@@ -112,6 +112,7 @@ def time_passes() -> None:
         Posting.objects.filter(**{f"{name}__isnull": False}).update(**{name: F(name) - LATER})
     Submission.objects.update(read_at=F("read_at") - LATER)
     Submission.objects.filter(approved_at__isnull=False).update(approved_at=F("approved_at") - LATER)
+    PaymentBatch.objects.update(created_at=F("created_at") - LATER)
     PaymentBatch.objects.filter(sent_at__isnull=False).update(sent_at=F("sent_at") - LATER)
 
 

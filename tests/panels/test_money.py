@@ -14,7 +14,7 @@ from survey.panels import money, reconciliation
 from survey.panels.owed_list import owed_list
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.client import ProlificClient
-from survey.panels.prolific.fake import FakeProlific
+from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.prolific.panel import Prolific
 from survey.panels.reconciliation import Action
 from survey.panels.submissions import read_posting
@@ -46,7 +46,9 @@ def scored(sitting: Sitting, *points: str) -> None:
 
 
 def no_call_is_on_its_way() -> None:
-    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+    over = timezone.now() - ProlificAccount.longest_call
+    PaymentBatch.objects.update(created_at=over)
+    PaymentBatch.objects.exclude(sent_at=None).update(sent_at=over)
 
 
 @pytest.fixture
@@ -218,16 +220,25 @@ def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_
     monkeypatch.setattr(ProlificClient, "set_up_bonuses", die)
     with pytest.raises(Killed):
         money.pay_owed(late)
-    assert PaymentBatch.objects.get().state == State.PREPARED
+    batch = PaymentBatch.objects.get()
+    assert (batch.state, money.owed(late)) == (State.PREPARED, [])
     monkeypatch.undo()
+    with pytest.raises(StateRefused, match=f"payment {batch.pk} was begun at .*, and is about to be sent"):
+        money.pay_owed(late)  # Nobody can know yet that it broke off.
+    assert money.owed(late) == [] and PaymentBatch.objects.get().state == State.PREPARED
+    no_call_is_on_its_way()
+    # What a page shows before somebody types the sum.
+    assert [debt.amount for debt in money.owed(late)] == [100]
+    assert reconciliation.reconcile(late).owed_cents == 100 and money.committed(late.study) == 700
     with ProlificAccount.open() as client:
         monkeypatch.setattr(ProlificClient, "pay_bonuses", die)
         with pytest.raises(Killed):
-            money.pay_owed(late, client=client)
+            money.pay_owed(late, client=client, cents=100)
         monkeypatch.undo()
         assert [batch.state for batch in PaymentBatch.objects.order_by("pk")] == [State.REFUSED, State.SENT]
         with pytest.raises(StateRefused, match="may have been made"):
             money.pay_owed(late, client=client)
+    assert money.committed(late.study) == 700
 
 
 @pytest.mark.parametrize("part", ["prepare_bonuses", "pay_bonuses"])
@@ -264,19 +275,72 @@ def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.
     assert paid(fake) == ["1.00"] * 3
 
 
-def test_of_two_who_pay_at_once_one_does(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes when the first has stored its payment and is about to send it."""
+@pytest.mark.parametrize("method", ["prepare_bonuses", "pay_bonuses"])
+def test_of_two_who_pay_at_once_one_does_and_the_other_waits(
+    late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """The second comes when the first has stored its payment, or has sent it. Both know the sum."""
+    refusals = []
     with ProlificAccount.open() as client:
-        prepare = client.prepare_bonuses
+        call = getattr(client, method)
 
-        def somebody_else_first(*args: Any) -> Any:
-            monkeypatch.undo()
-            assert [batch.state for batch in money.pay_owed(late)] == [State.PAID]
-            return prepare(*args)
+        def somebody_else_comes(*args: Any, **more: Any) -> Any:
+            with pytest.raises(StateRefused) as refused:
+                money.pay_owed(late, cents=100)
+            refusals.append(str(refused.value))
+            return call(*args, **more)
 
-        monkeypatch.setattr(client, "prepare_bonuses", somebody_else_first)
-        with pytest.raises(StateRefused, match="taken up by somebody else"):
-            money.pay_owed(late, client=client)
+        monkeypatch.setattr(client, method, somebody_else_comes)
+        (batch,) = money.pay_owed(late, client=client, cents=100)
+    (why,) = refusals
+    assert ("is about to be sent" if method == "prepare_bonuses" else "may have been made or not") in why
+    assert PaymentBatch.objects.get() == batch and batch.state == State.PAID
+    assert not Payment.objects.filter(is_void=True).exists()
+    assert (paid(fake), money.owed(late), money.committed(late.study)) == (["1.00"], [], 700)
+
+
+def test_of_two_who_pay_many_at_once_each_bonus_is_paid_once(
+    fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes between two calls of the first, when nothing is about to be sent: both pay a part."""
+    monkeypatch.setattr(ProlificAccount, "bonuses_at_once", 1)
+    posting = posted()
+    for _ in range(3):
+        finishes_late(fake, posting)
+    others: list[PaymentBatch] = []
+    send = money._send
+
+    def somebody_else_comes_then(batch: PaymentBatch, client: Any) -> None:
+        monkeypatch.setattr(money, "_send", send)
+        send(batch, client)
+        others.extend(money.pay_owed(posting, cents=200))
+
+    monkeypatch.setattr(money, "_send", somebody_else_comes_then)
+    mine = money.pay_owed(posting, cents=300)
+    assert (len(mine), len(others), money.owed(posting)) == (1, 2, [])
+    assert set(PaymentBatch.objects.values_list("state", flat=True)) == {State.PAID}
+    assert len({who for who, _units in fake.paid}) == 3 and paid(fake) == ["1.00"] * 3
+
+
+@pytest.mark.parametrize("where", ["the plug-in", "our own"])
+def test_an_error_before_anything_is_sent_drops_the_payment_at_once(
+    late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fails(*args: Any) -> Any:
+        raise KeyError("somebody")
+
+    with ProlificAccount.open() as client:
+        with monkeypatch.context() as broken:
+            if where == "our own":
+                broken.setattr(money, "_bonuses", fails)
+            else:
+                broken.setattr(client, "prepare_bonuses", fails)
+            with pytest.raises(KeyError):
+                money.pay_owed(late, client=client)
+        batch = PaymentBatch.objects.get()
+        assert batch.state == State.REFUSED and "KeyError" in batch.error and "somebody" not in batch.error
+        assert money.committed(late.study) == 600 and len(money.owed(late)) == 1
+        assert [again.state for again in money.pay_owed(late, client=client)] == [State.PAID]
     assert paid(fake) == ["1.00"]
 
 
@@ -531,3 +595,113 @@ def test_fees_of_a_drafted_posting_are_expected_of_the_next_one_and_the_highest_
     assert money.fees_expected(study) == Prolific.highest_fees
     stored_posting(study, fee_rate=2000, vat_rate=700)
     assert money.fees_expected(study) == FeeRates(2000, 700), "of the newest"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "cents"),
+    [
+        (["APPROVED"] * 2, 200),
+        (["APPROVED"] * 3, 300),
+        (["APPROVED", "PARTIALLY APPROVED", "AWAITING REVIEW"], 300),
+        (["APPROVED", "RETURNED", "REJECTED", "TIMED-OUT", "ACTIVE"], 200),
+    ],
+)
+def test_people_beyond_the_places_are_committed_too(statuses: list[str], cents: int) -> None:
+    """Somebody returned, another person got the place, and then the first one handed in after all."""
+    study = paid_study(spending_cap=320)
+    posting = stored_posting(study, places=2)
+    draft = stored_posting(study, places=2, published_at=None)
+    for status in statuses:
+        stored_submission(posting, None, status)
+        stored_submission(draft, None, "APPROVED")
+    assert money.committed(study) == cents
+    if cents > 200:
+        with pytest.raises(StateRefused, match="100 more would make 400 of 320"):
+            money.refuse_over_cap(study, 100)
+    Posting.objects.filter(pk=posting.pk).update(fee_rate=3330, vat_rate=2000, fixed_fee=50)
+    assert money.committed(study) == cents + FeeRates(3330, 2000).on(cents) + 50
+
+
+@pytest.mark.parametrize(
+    ("there", "state", "cents"),
+    [
+        ({"rewards": 100, "bonuses": 60, "fees": 6}, "paid", 266),
+        ({"rewards": 100, "bonuses": 120, "fees": 6}, "paid", 266 + 60),  # It was carried out twice.
+        ({"rewards": 100, "bonuses": 60, "fees": 40}, "paid", 266 + 34),  # Its fees are dearer by now.
+        ({"rewards": 100, "bonuses": 60, "fees": 6}, "unknown", 266),  # Counted as it may have been paid.
+        ({"rewards": 100, "bonuses": 60, "fees": 6}, "refused", 200 + 66),  # Somebody was wrong who said so.
+        ({"rewards": 0}, "paid", 266),
+        ({"rewards": 900, "currency": "GBP"}, "paid", 266),
+    ],
+)
+def test_what_the_panel_charged_beyond_our_rows_is_committed(there: dict[str, Any], state: str, cents: int) -> None:
+    said = {"rewards": 0, "bonuses": 0, "fees": 0, "currency": "USD", **there}
+    study = paid_study()
+    posting = stored_posting(study, places=2, panel_facts={"spent": said})
+    row = stored_submission(posting, None, "APPROVED")
+    batch = PaymentBatch.objects.create(posting=posting, state=state, sent_at=timezone.now(), fees=6)
+    Payment.objects.create(batch=batch, submission=row, kind="score", amount=60, is_void=state == "refused")
+    assert money.committed(study) == cents
+
+
+def test_a_bonus_that_the_panel_paid_twice_counts_twice_against_the_cap(late: Posting, fake: FakeProlific) -> None:
+    fake.break_next("/pay/", Breakage.TWICE)
+    money.pay_owed(late)
+    assert (paid(fake), money.committed(late.study)) == (["1.00", "1.00"], 700)
+    read_posting(late)
+    assert money.committed(late.study) == 800
+
+
+def test_who_was_paid_the_reward_as_a_bonus_is_not_approved_without_a_person_who_says_so(
+    late: Posting, fake: FakeProlific
+) -> None:
+    (row,) = late.submissions.all()
+
+    def judged(status: str) -> Any:
+        late.submissions.update(status=status)
+        (found,) = reconciliation.reconcile(late).findings
+        return found.judgement
+
+    assert judged("AWAITING REVIEW").action == Action.APPROVE
+    assert judged("TIMED-OUT").action == Action.PAY
+    fake.lose_next_answer("/pay/")
+    with pytest.raises(PanelUnreachable):
+        money.pay_owed(late)
+    batch = PaymentBatch.objects.get()
+    for state in ("unknown", "paid"):
+        PaymentBatch.objects.update(state=state)
+        looked = judged("AWAITING REVIEW")
+        assert looked.action == Action.LOOK
+        assert f"payment {batch.pk} was made in the place of the reward: decide whether" in looked.sentence
+        looked = judged("APPROVED")
+        assert looked.action == Action.LOOK and "the person was paid twice" in looked.sentence
+    judged("AWAITING REVIEW")
+    assert reconciliation.approve_finished(late) == 0
+    row.refresh_from_db()
+    reconciliation.settle_difference(row, "They sent everything twice.")
+    assert judged("AWAITING REVIEW").action == Action.APPROVE, "somebody decided it"
+    assert judged("APPROVED").action == Action.LOOK
+    PaymentBatch.objects.update(state="refused")
+    Payment.objects.update(is_void=True)
+    assert judged("APPROVED").action == Action.NOTHING
+
+
+def test_points_beside_the_reward_are_no_second_pay(fake: FakeProlific) -> None:
+    posting = posted(bonus_per_point=7)
+    place = arrives(fake, posting)
+    scored(begins(posting.study, place), "3")
+    fake.submit(place["id"], posting.study.completion_code("completed"))
+    fake.submissions[place["id"]]["status"] = "APPROVED"
+    read_posting(posting)
+    assert len(money.pay_owed(posting)) == 1
+    assert reconciliation.reconcile(posting).differences == []
+
+
+def test_who_was_paid_for_finding_no_place_and_then_approved_is_shown() -> None:
+    study = paid_study(turned_away_pay=30)
+    posting = stored_posting(study)
+    row = stored_submission(posting, sits(study, "turned_away"), "APPROVED")
+    assert reconciliation.reconcile(posting).findings[0].judgement.action == Action.NOTHING
+    batch = PaymentBatch.objects.create(posting=posting, state="paid", sent_at=timezone.now())
+    Payment.objects.create(batch=batch, submission=row, kind="turned_away", amount=30)
+    assert "paid twice" in reconciliation.reconcile(posting).to(Action.LOOK)[0].judgement.sentence

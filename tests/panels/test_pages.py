@@ -116,7 +116,8 @@ def test_an_unknown_payment_is_settled_by_who_may_pay(posting: Posting, fake: Fa
     assert do(client, posting, f"payment/{batch.pk}", said="perhaps", sum="1.00")[0] == 404
     _status, (said,) = do(client, posting, f"payment/{batch.pk}", said="paid", sum="1.00")
     assert "may be on its way: wait for its answer" in said
-    PaymentBatch.objects.update(sent_at=timezone.now() - ProlificAccount.longest_call)
+    over = timezone.now() - ProlificAccount.longest_call
+    PaymentBatch.objects.update(created_at=over, sent_at=over)
     assert do(client, posting, f"payment/{batch.pk}", said="paid", sum="1.00") == (200, ["Written down."])
     batch.refresh_from_db()
     assert batch.state == PaymentBatch.State.PAID

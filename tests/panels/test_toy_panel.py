@@ -167,7 +167,8 @@ def test_a_payment_whose_answer_got_lost_is_not_made_again(toys: ToyServer) -> N
     assert (batch.state, [cents for _ticket, cents in toys.paid]) == (PaymentBatch.State.UNKNOWN, [100])
     with pytest.raises(SystemExit):
         command("pay_bonuses", "cast", "--settle", str(batch.pk), "paid")  # It may be on its way.
-    PaymentBatch.objects.update(sent_at=timezone.now() - PanelClient.longest_call)
+    over = timezone.now() - PanelClient.longest_call
+    PaymentBatch.objects.update(created_at=over, sent_at=over)
     command("pay_bonuses", "cast", "--settle", str(batch.pk), "paid")
     assert "nothing is owed" in command("pay_bonuses", "cast", "--pay")
     assert len(toys.paid) == 1

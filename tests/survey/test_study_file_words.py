@@ -67,6 +67,14 @@ def test_toml(line: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "key", ["reward", "places", "spending_cap", "turned_away_pay", "bonus_per_point", "screen_out_pay"]
+)
+def test_true_is_no_sum_of_money(key: str) -> None:
+    said = lines_of(GOOD + f"\n[panel]\n{key} = true\n")
+    assert any(f"panel.{key}: write a whole number, not true or false" in line for line in said), said
+
+
+@pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ('kind = "epsilon_greedy"', 'kind = "epsilon_gredy"', 'did you mean "epsilon_greedy"? Choose one of uniform'),

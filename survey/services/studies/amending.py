@@ -255,6 +255,7 @@ class _World:
     stages: int
     posted: frozenset[int]  # Those that were posted at a panel.
     is_at_panel: bool  # A draft that the panel never took is not there.
+    has_promised_pay: bool  # Somebody real has come, and the panel is not one at which nobody is paid.
 
     @classmethod
     def of(cls, study: Study) -> "_World":
@@ -279,6 +280,8 @@ class _World:
             stages=len(stages),
             posted=frozenset(study.postings.values_list("stage__index", flat=True)),
             is_at_panel=study.postings.exclude(external_id="").exists(),
+            has_promised_pay=not panels.of_study(study).is_open
+            and study.respondents.filter(is_simulated=False).exists(),
         )
 
     @property
@@ -298,7 +301,9 @@ class _World:
         if change.path[:2] == ("panel", "kind"):
             return "people have come from this panel: make a new study for another one" if self.has_people else ""
         if change.path[:2] == ("panel", "currency"):
-            return "the study is at the panel, and its sums are in this currency" if self.is_at_panel else ""
+            if self.is_at_panel:
+                return "the study is at the panel, and its sums are in this currency"
+            return "people have come, and were promised their pay in this currency" if self.has_promised_pay else ""
         if change.path[:2] in (("texts", "language"), ("texts", "languages")):
             return "answers are stored in the words of the first language" if self.is_locked else ""
         if change.path[:2] == ("texts", "answerer"):

@@ -10,8 +10,9 @@ from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 
+from survey.contracts.panels import PanelIds
 from survey.exceptions import FileErrors, StateRefused
-from survey.models import Amendment, AuditEntry, Posting, Sitting, Stage, Study
+from survey.models import Amendment, AuditEntry, Posting, Respondent, Sitting, Stage, Study
 from survey.services.plans import planning
 from survey.services.results.export import files
 from survey.services.results.export.sitting_files import sitting_files
@@ -433,3 +434,18 @@ def test_the_currency_of_a_posted_study_stays(editor: Any) -> None:
     Posting.objects.filter(pk=posting.pk).update(external_id="x")
     (line,) = refusals(study, panel=pounds)
     assert "panel.currency" in line and "its sums are in this currency" in line
+
+
+@pytest.mark.parametrize(("kind", "stays"), [("generic", True), ("open", False)])
+def test_the_currency_stays_once_somebody_was_promised_pay_in_it(kind: str, stays: bool) -> None:
+    """A list to pay from would name the same number of another currency, also for who took the answers back."""
+    study = cast.open_study(panel={"kind": kind})
+    sitting = cast.begin(study, PanelIds(kind, "somebody", "s", "x"))
+    pounds = {"kind": kind, "currency": "GBP"}
+    Respondent.objects.update(is_simulated=True)
+    assert changed_by(None, study, panel=pounds) == []
+    Respondent.objects.update(is_simulated=False)
+    withdraw(respondent=sitting.respondent, now=timezone.now())
+    assert changed_by(None, study, panel=pounds) == ["panel.currency"] * stays
+    if stays:
+        assert "promised their pay in this currency" in refusals(study, panel=pounds)[0]
