@@ -211,7 +211,7 @@ class BeliefUpdate(Instrument):
         """What a language model really answered, if only real answers are evidence."""
         if self._study is None or not self.evidence_model:
             return None
-        return real_evidence.RealOutcomes(language_model=self.evidence_model, bank_id=self.study.bank_id)
+        return real_evidence.RealOutcomes(self.study, language_model=self.evidence_model)
 
     @property
     def evidence_model(self) -> str:
