@@ -127,7 +127,8 @@ def _of_answers(
             (*OPTIONS, "language_model"),
             f"{options.language_model} has answered {len(usable)} of the study's {len(filtered)} questions: collect "
             "its answers first (import_answers, collect_answers)"
-            + f"; {len(outcomes.left_out)} of its replies could not be read" * bool(outcomes.left_out),
+            + f"; {len(outcomes.left_out)} of its replies could not be read"
+            * bool(outcomes.left_out),
         )
         return
     if options.show_answer:
