@@ -223,6 +223,10 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
     )
     said = "owl: 1 of its replies to 1 questions could not be read; they count as not right"
     assert said in reports.make(study, "preferences", {}).notes
+    path.write_text(path.read_text().replace(",j,a", ",k,unreadable").replace(",j,b", ",k,unreadable"))
+    import_judgements(path, study)
+    readers = instruments.of_study(study).expectations.of(rows_of, np.ones(len(rows_of)), event="preferred").readers
+    assert [reader.name for reader in readers] == ["j"]
 
 
 def test_the_page_shows_two_replies_as_text_and_names_nobody(
