@@ -683,6 +683,11 @@ class Instrument(ABC):
         """What else than bank, filters and flags decides which items exist, as JSON values; None if nothing does."""
         return None
 
+    def rests_on(self, language_model: str) -> bool:
+        """Whether stored verdicts on this model's answers decide what the study draws, or are read by its predictors.
+        Once a stage is planned, they are not judged again."""
+        return False
+
     @abstractmethod
     def universe_size(self, questions: Sequence["Question"]) -> int:
         """How many candidates there are over these questions. Should not read their texts unless it must."""

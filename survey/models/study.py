@@ -1,5 +1,6 @@
 """Study and stage: what a researcher sets up, and one round of collection."""
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -118,6 +119,13 @@ class Study(models.Model):
             return kept
         replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
         return keep_file(self.pk, sha256, read_stored(replaced.old_config)) if replaced else self.config
+
+    def under(self, sha256: str) -> "Study":
+        """This study with the file of that hash instead of its own; not to be saved."""
+        older = copy(self)
+        older.stored_config = self.as_of(sha256).model_dump(mode="json")
+        older.__dict__.pop("config", None)
+        return older
 
     def main_stages(self) -> "models.QuerySet[Stage]":
         """The stages whose answers count, in order: without the pilots, which come before them."""

@@ -32,7 +32,7 @@ MOST = {
     "POST wave-invite": 12,
     "GET answers": 14,
     "GET answers-csv": 14,
-    "GET report: arms": 25,
+    "GET report: arms": 26,
     "GET report: composition": 16,
 }
 

@@ -9,6 +9,8 @@ import numpy as np
 from django.db.models import QuerySet
 
 from bandit.candidates import uniform_pool, universe_size
+from predictors.hardness import MODELS
+from predictors.training import columns_of
 from survey.contracts.instruments import (
     CONTRACT,
     Candidates,
@@ -209,7 +211,7 @@ class BeliefUpdate(Instrument):
         """What a language model really answered, if only real answers are evidence."""
         if self._study is None or not self.evidence_model:
             return None
-        return real_evidence.RealOutcomes(language_model=self.evidence_model, bank_id=self.study.bank_id)
+        return real_evidence.RealOutcomes(self.study, language_model=self.evidence_model)
 
     @property
     def evidence_model(self) -> str:
@@ -268,6 +270,14 @@ class BeliefUpdate(Instrument):
 
     def drawn_by(self) -> Any:
         return None if self.real is None else self.real.facts()
+
+    def rests_on(self, language_model: str) -> bool:
+        if language_model == self.evidence_model:
+            return True
+        by_all = self.options.priority == "gap" and not self.evidence_model
+        predictor = self.study.config.predictor
+        compared = () if predictor is None else predictor.compared
+        return by_all or any(MODELS in columns_of(other.name, other.params) for other in compared)
 
     def universe_size(self, questions: Sequence[Question]) -> int:
         if self.sequences is not None:

@@ -1,7 +1,8 @@
 """Real answers as evidence: only outcomes that a language model really had can be drawn and shown.
 
 A model has one outcome for each question, so N questions give N (N - 1) pairs. Questions that it has not answered are
-not part of the study.
+not part of the study. Nor are those to which its reply could not be read: such a reply is not right, and nobody knows
+that it is wrong, so that people must not be shown it as incorrect.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit.candidates import Pairs, Pool, uniform_pool
-from survey.models import LanguageModel, ModelAnswer, Question, Study
+from survey.models import LanguageModel, ModelAnswer, Question, Stage, Study
+from survey.services.base import files
 from survey.study_file import Note, Place
 
 from . import controls
@@ -24,25 +26,54 @@ NAMED = 5
 
 
 class RealOutcomes:
-    """What one language model answered to a bank's questions."""
+    """What one language model answered to the questions of a study's bank."""
 
-    def __init__(self, *, language_model: str, bank_id: int) -> None:
+    def __init__(self, study: Study, *, language_model: str) -> None:
+        self._study = study
         self.language_model = language_model
-        self.bank_id = bank_id
 
     @property
     def rows(self) -> Any:
         return ModelAnswer.objects.judged().filter(
-            language_model__name=self.language_model, question__bank=self.bank_id
+            language_model__name=self.language_model, question__bank=self._study.bank_id
         )
 
     @cached_property
     def known(self) -> dict[int, tuple[int, bool]]:
-        """Question to (stored answer, whether it is right), all by primary key."""
+        """Question to (stored answer, whether it is right), all by primary key. With those that are left out: a plan of
+        older code may be drawn again."""
         return {question: (pk, correct) for question, pk, correct in self.rows.values_list("question", "pk", "correct")}
 
+    @cached_property
+    def unreadable(self) -> dict[int, int]:
+        """Questions with a reply that could not be read: position by primary key."""
+        rows = self.rows.filter(unreadable__gt=0).order_by("question__position")
+        return dict(rows.values_list("question", "question__position"))
+
+    @cached_property
+    def left_out(self) -> set[int]:
+        """Questions, by primary key, that are no evidence since a reply could not be read.
+
+        A study that older code planned with some of them keeps these. The rows of its candidates count through its
+        questions, and the chances of what people answered are over all of them.
+        """
+        if not self.unreadable:
+            return set()
+        drawn = self._drawn_from()
+        return {key for key, position in self.unreadable.items() if drawn is not None and position not in drawn}
+
+    def _drawn_from(self) -> set[int] | None:
+        """Positions of the questions that the study's planned stages were drawn from; None if that is not known."""
+        positions: set[int] = set()
+        for stage in Stage.objects.filter(study__slug=self._study.slug).exclude(state=Stage.State.DRAFT):
+            try:
+                positions.update(files.load_array(stage.manifest["questions"]["positions_sha256"]).tolist())
+            except (KeyError, FileNotFoundError):
+                return None
+        return positions
+
     def usable(self, questions: list[Question]) -> list[Question]:
-        return [question for question in questions if question.pk in self.known]
+        return [question for question in questions if question.pk in self.known and question.pk not in self.left_out]
 
     def outcome_of(self, questions: Sequence[Question]) -> np.ndarray:
         """1 where the model was right; int8 (N,)."""
@@ -50,7 +81,8 @@ class RealOutcomes:
 
     def facts(self) -> list[Any]:
         """What the draw depends on, by the bank's positions."""
-        rows = self.rows.order_by("question__position").values_list("question__position", "correct")
+        rows = self.rows.exclude(question__in=self.left_out).order_by("question__position")
+        rows = rows.values_list("question__position", "correct")
         return [self.language_model, [[position, int(correct)] for position, correct in rows]]
 
     def pool(self, *, questions: Sequence[Question], size: int, rng: np.random.Generator, exclude: np.ndarray) -> Pool:
@@ -88,13 +120,15 @@ def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Qu
 def _of_answers(
     study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]
 ) -> Iterator[tuple[Place, str]]:
-    outcomes = RealOutcomes(language_model=options.language_model, bank_id=study.bank_id)
+    outcomes = RealOutcomes(study, language_model=options.language_model)
     usable = outcomes.usable(list(filtered))
     if len(usable) < 2:
         yield (
             (*OPTIONS, "language_model"),
             f"{options.language_model} has answered {len(usable)} of the study's {len(filtered)} questions: collect "
-            "its answers first (import_answers, collect_answers)",
+            "its answers first (import_answers, collect_answers)"
+            + f"; {len(outcomes.left_out)} of its replies could not be read"
+            * bool(outcomes.left_out),
         )
         return
     if options.show_answer:
@@ -111,7 +145,7 @@ def _of_answers(
 
 
 def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> list[Note]:
-    outcomes = RealOutcomes(language_model=options.language_model, bank_id=study.bank_id)
+    outcomes = RealOutcomes(study, language_model=options.language_model)
     usable = outcomes.usable(list(filtered))
     unanswered = [question.external_id for question in filtered if question.pk not in outcomes.known]
     right = int(outcomes.outcome_of(usable).sum())
@@ -121,6 +155,16 @@ def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Que
     if unanswered:
         message = f"{len(unanswered)} questions that {options.language_model} has not answered are left out: "
         found.append(Note("", message + ", ".join(unanswered[:NAMED])))
+    unreadable = [question for question in filtered if question.pk in outcomes.unreadable]
+    left_out = [question.external_id for question in unreadable if question.pk in outcomes.left_out]
+    if left_out:
+        message = f"{len(left_out)} questions with replies of {options.language_model} that could not be read are left "
+        found.append(Note("", f"{message}out: {', '.join(left_out[:NAMED])}"))
+    used = [question.external_id for question in unreadable if question.pk not in outcomes.left_out]
+    if used:
+        message = f"{len(used)} replies of {options.language_model} that could not be read count as incorrect, since a "
+        message += "stage is planned with them; flag their questions to leave them out of later stages: "
+        found.append(Note("", message + ", ".join(used[:NAMED])))
     return found
 
 

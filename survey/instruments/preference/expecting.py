@@ -46,7 +46,7 @@ class PreferenceExpecting(Expecting):
         readers = []
         for name, judged in judges_of(self._study.bank_id, models, prompts, categories).items():
             compared = judging.compare(people, judged.with_ties(self._options.tie))
-            if compared is None:
+            if compared is None or compared.says_nothing:
                 continue
             chance = np.full(len(keys), np.nan)
             chance[np.searchsorted(keys, compared.rows.key)] = compared.chance[compared.row_item]

@@ -1,18 +1,23 @@
 """What a study has for the analysis: its judgements, the verdicts of its judges, and the replies' texts."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import ModelAnswer, Study
 from survey.services.answers.counting import design_weights, labelled_answers
 from survey.services.banks.eligibility import filtered_questions
+from survey.services.results.unreadable_replies import notes_on_unreadable
 
 from .analysis.analysing import Material
 from .analysis.judgements import Judgements
 from .analysis.style import Lengths, lengths, style_of
 from .instrument import Preference
 from .rows import judgements_of, judges_of
+
+if TYPE_CHECKING:
+    from survey.models.language_model import ModelAnswerQuerySet
 
 TEXTS_AT_ONCE = 500
 
@@ -56,7 +61,8 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
         judges=judges_of(study.bank_id, models, prompts, categories),
         styles=_styles(people, texts),
         lengths=[one for one in longs if isinstance(one, Lengths)],
-        accuracy=_accuracy(study, models),
+        accuracy=_accuracy(models),
+        notes=notes_on_unreadable(_keyed().filter(language_model__name__in=models)),
     )
 
 
@@ -78,11 +84,16 @@ def _styles(people: Judgements, texts: dict[tuple[str, str], str]) -> dict[int, 
     return found
 
 
-def _accuracy(study: Study, models: Sequence[str]) -> dict[str, float]:
+def _keyed() -> "ModelAnswerQuerySet":
+    """Answers to questions with a key, over all banks."""
+    return ModelAnswer.objects.exclude(question__answer="")
+
+
+def _accuracy(models: Sequence[str]) -> dict[str, float]:
     """The share of questions with a key that each model answers rightly, over all banks."""
     found = {}
     for model in models:
-        grades = ModelAnswer.objects.filter(language_model__name=model).exclude(question__answer="").by_question()
+        grades = _keyed().filter(language_model__name=model).by_question()
         if grades:
             found[model] = sum(grades.values()) / len(grades)
     return found

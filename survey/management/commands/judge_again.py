@@ -12,7 +12,7 @@ from survey.services.banks.judging_again import judge_again
 class Command(HunchCommand):
     help = (
         "Judge the stored replies to a bank's questions by the present rules. Says which verdicts change and which "
-        "studies use the bank; writes only with --yes. Verdicts that a study's items rest on stay."
+        "studies use the bank; writes only with --yes. Verdicts that a planned study rests on stay."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -25,15 +25,16 @@ class Command(HunchCommand):
             what = f"{one.before:.3g} to {one.after:.3g} right" + (
                 f", {one.unreadable} unreadable" * bool(one.unreadable)
             )
-            stays = "; stays, since items of a study rest on it" if one.is_used else ""
+            stays = f"; stays, since it is what {', '.join(one.studies)} rests on" if one.studies else ""
             self.stdout.write(
                 f"{one.model} {one.question_id}: {what} (key {one.key!r}, reply {one.reply[:60]!r}){stays}"
             )
         done = "judged again" if yes else "would be judged again (--yes stores it)"
-        changed = sum(not one.is_used for one in again.differences)
+        changed = sum(not one.studies for one in again.differences)
+        because = f", since planned studies rest on them: {', '.join(again.resting)}" if again.resting else ""
         self.stdout.write(
             f"{again.judged} answers {done} by rules {RULES_VERSION}, {changed} verdicts differ; {again.used} answers "
-            f"stay as they were judged, since items of a study rest on them"
+            f"stay as they were judged{because}"
         )
         if again.studies:
             self.stdout.write(f"studies with this bank, whose reports may change: {', '.join(again.studies)}")

@@ -1,7 +1,7 @@
 """Judging replies by the rules, as they come and again where the rules have changed.
 
-A verdict that items of a study rest on stays as it is: people were shown it, or a draw depended on it. So does a
-verdict that was imported, and what people answered themselves.
+A verdict that a planned study rests on stays as it is: people were shown it, or a draw or a predictor depended on it.
+So does a verdict that was imported, and what people answered themselves.
 """
 
 from collections import Counter
@@ -11,7 +11,8 @@ from typing import Any
 
 from django.db import models, transaction
 
-from survey.models import Bank, Item, LanguageModel, ModelAnswer, Study
+from survey.contracts import instruments
+from survey.models import Bank, Item, LanguageModel, ModelAnswer, Stage, Study
 from survey.services.base.auditing import record
 
 from .answer_checking import RULES_VERSION, check_answer
@@ -32,7 +33,8 @@ def judge(answer: ModelAnswer, responses: Sequence[str], *, key: str, question: 
 
 @dataclass(frozen=True)
 class ChangedVerdict:
-    """An answer whose verdict another version of the rules changes; each share right is from 0 to 1."""
+    """An answer whose verdict another version of the rules changes; each share right is from 0 to 1. `studies`: those
+    that rest on the model's answers, so that the verdict stays."""
 
     model: str
     question_id: str
@@ -41,21 +43,27 @@ class ChangedVerdict:
     before: float
     after: float
     unreadable: int
-    is_used: bool
+    studies: Sequence[str]
 
 
 @dataclass
 class JudgedAgain:
-    """What judging a bank's replies again changes. `used`: answers that keep it, since a study rests on it."""
+    """What judging a bank's replies again changes. `used`: answers that keep it, since `resting`, studies of this bank,
+    rest on it. `studies`: all studies of the bank."""
 
     judged: int = 0
     used: int = 0
     differences: list[ChangedVerdict] = field(default_factory=list)
     studies: list[str] = field(default_factory=list)
+    resting: list[str] = field(default_factory=list)
 
 
 def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command") -> JudgedAgain:
-    """Judge the stored replies of a bank that older rules judged; without `write` only say what would change."""
+    """Judge the stored replies of a bank that older rules judged; without `write` only say what would change.
+
+    Raises:
+        InstrumentMissing: a planned study's instrument is not installed, so that nobody knows what it rests on.
+    """
     result = JudgedAgain(studies=[study.slug for study in Study.objects.filter(bank=bank).order_by("slug")])
     with transaction.atomic():
         answers = (
@@ -65,28 +73,31 @@ def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command"
             .select_related("question", "language_model")
             .order_by("language_model__name", "question__position")
         )
-        fixed = _models_that_items_rest_on(bank)
-        changed = []
+        fixed = _studies_by_model(bank)
+        changed, resting = [], set[str]()
         for answer in answers:
-            is_used = answer.language_model_id in fixed
+            studies = sorted(fixed.get(answer.language_model_id, ()))
+            resting.update(studies)
             before = _share_right(answer)
             judge(
                 answer, answer.replies or [answer.response], key=answer.question.answer, question=answer.question.text
             )
             after = _share_right(answer)
-            result.judged += not is_used
-            result.used += is_used
+            result.judged += not studies
+            result.used += bool(studies)
             if before != after:
                 own = (answer.question.external_id, answer.question.answer, answer.response)
                 result.differences.append(
-                    ChangedVerdict(answer.language_model.name, *own, before, after, answer.unreadable, is_used)
+                    ChangedVerdict(answer.language_model.name, *own, before, after, answer.unreadable, studies)
                 )
-            if not is_used:
+            if not studies:
                 changed.append(answer)
+        result.resting = sorted(resting)
         if write and changed:
             ModelAnswer.objects.bulk_update(changed, FIELDS, batch_size=500)
-            verdicts = sum(not difference.is_used for difference in result.differences)
+            verdicts = sum(not difference.studies for difference in result.differences)
             detail = {"rules": RULES_VERSION, "judged": result.judged, "kept": result.used, "changed": verdicts}
+            detail |= {"resting": result.resting}
             record("judge_again", bank, by=by, via=via, studies=result.studies, **detail)
     return result
 
@@ -95,21 +106,31 @@ def _share_right(answer: ModelAnswer) -> float:
     return float(bool(answer.correct)) if answer.share_correct is None else answer.share_correct
 
 
-def _models_that_items_rest_on(bank: Bank) -> set[int]:
-    """Language models of which an answer stands in an item. All of a model's answers stay then: which items were drawn
-    depended on all of them."""
-    fixed: set[int] = set()
-    for relation in _relations_of_items():
+def _studies_by_model(bank: Bank) -> dict[int, set[str]]:
+    """By language model, the studies that rest on its answers: one stands in an item, or the instrument says that their
+    verdicts decide what is drawn or learnt. All of a model's answers stay then, since a draw depended on all."""
+    studies: dict[int, set[str]] = {}
+    for relation, item in _relations_of_items():
         name = relation.field.name
         pairs = relation.related_model._default_manager.filter(**{f"{name}__question__bank": bank})
-        fixed |= set(pairs.values_list(f"{name}__language_model", flat=True).distinct())
-    return fixed & set(LanguageModel.objects.values_list("pk", flat=True))
+        for model, slug in pairs.values_list(f"{name}__language_model", f"{item}__study__slug").distinct():
+            studies.setdefault(model, set()).add(slug)
+    models_of_bank = list(LanguageModel.objects.filter(answers__question__bank=bank).distinct())
+    for study in Study.objects.filter(bank=bank):
+        # An amendment may have taken out what an earlier stage was drawn by.
+        files = {stage.manifest.get("study_file_sha256", "") for stage in study.stages.exclude(state=Stage.State.DRAFT)}
+        drawing = [instruments.of_study(study.under(sha256)) for sha256 in sorted(files | {""})] if files else []
+        for model in models_of_bank:
+            if any(instrument.rests_on(model.name) for instrument in drawing):
+                studies.setdefault(model.pk, set()).add(study.slug)
+    return studies
 
 
-def _relations_of_items() -> Iterator[models.ForeignObjectRel]:
-    """Fields through which instruments' rows of items point at answers; instruments are not named here."""
+def _relations_of_items() -> Iterator[tuple[models.ForeignObjectRel, str]]:
+    """Fields through which instruments' rows of items point at answers, and the rows' field of the item; instruments
+    are not named here."""
     for relation in ModelAnswer._meta.get_fields(include_hidden=True):
-        if isinstance(relation, models.ForeignObjectRel) and any(
-            getattr(own, "related_model", None) is Item for own in relation.related_model._meta.concrete_fields
-        ):
-            yield relation
+        if isinstance(relation, models.ForeignObjectRel):
+            for own in relation.related_model._meta.concrete_fields:
+                if getattr(own, "related_model", None) is Item:
+                    yield relation, own.name

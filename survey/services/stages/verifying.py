@@ -4,7 +4,6 @@ Works on any machine with the database and the stored files: nothing is trained 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from bandit.errors import DesignError
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused, StateRefused
-from survey.models import Assignment, CandidateSet, Question, Stage, Study
+from survey.models import Assignment, CandidateSet, Question, Stage
 from survey.services.answers.counting import with_answers
 from survey.services.answers.exclusions import snapshot_digest
 from survey.services.answers.majorities import facts_of, majorities_of
@@ -58,7 +57,7 @@ def verify_stage(stage: Stage) -> Verification:
         raise StateRefused(f"stage {stage.index} is not planned yet: there is nothing to verify")
     found = Verification(stage)
     # Use the study file that it was drawn by: it may have been amended since.
-    stage.study = _with_file(stage.study, stage.manifest.get("study_file_sha256", ""))
+    stage.study = stage.study.under(stage.manifest.get("study_file_sha256", ""))
     questions = _questions(stage, found)
     if questions is not None:
         rebuilt = _rebuilt(stage, questions, found)
@@ -69,14 +68,6 @@ def verify_stage(stage: Stage) -> Verification:
         _verify_snapshot(stage, found)
         _verify_majorities(stage, found)
     return found
-
-
-def _with_file(study: Study, sha256: str) -> Study:
-    """The study's row with that file instead of its own, not stored."""
-    older = copy(study)
-    older.stored_config = study.as_of(sha256).model_dump(mode="json")
-    older.__dict__.pop("config", None)
-    return older
 
 
 def _questions(stage: Stage, found: Verification) -> list[Question] | None:

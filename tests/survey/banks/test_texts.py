@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.belief_update.real_evidence import RealOutcomes
-from survey.models import Bank, ModelAnswer
+from survey.models import Bank, ModelAnswer, Study
 from survey.services.banks import collecting, formats, importing, model_answers, uploads
 from tests.predictors.fake_endpoint import chat, running
 
@@ -126,7 +126,7 @@ def test_what_goes_by_right_and_wrong_leaves_unjudged_replies_out(tmp_path: Path
     bank = imported(tmp_path, PROMPTS, "prompts")
     model_answers.import_replies(replies(tmp_path, "owl,p1,one", "owl,p2,two"), bank)
     ModelAnswer.objects.filter(question__external_id="p2").update(correct=True)
-    outcomes = RealOutcomes(language_model="owl", bank_id=bank.pk)
+    outcomes = RealOutcomes(Study(slug="real", bank=bank), language_model="owl")
     questions = list(bank.questions.order_by("position"))
     assert [question.external_id for question in outcomes.usable(questions)] == ["p2"]
     assert outcomes.facts() == ["owl", [[1, 1]]]

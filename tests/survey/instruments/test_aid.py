@@ -395,6 +395,7 @@ def answered_arms() -> Study:
 @pytest.mark.django_db
 def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> None:
     study = answered_arms()
+    ModelAnswer.objects.filter(language_model__name="parrot", question__position__lt=5).update(unreadable=1)
     made = reports.make(study, "arms", {"alpha": ["1"]})
     lines = {
         (one["belief"], one["measure"], one["rule"]): one
@@ -405,6 +406,7 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     after, before = lines["posterior", "accuracy", None], lines["prior", "accuracy", None]
     assert after["low"] > 0.1 and after["p"] < 0.01
     assert before["low"] < 0 < before["high"]
+    assert "parrot: 5 of its replies to 40 questions could not be read; they count as not right" in made.notes
     assert lines["posterior", "cross_entropy", None]["high"] < 0
     told = {
         (one["belief"], one["measure"], one["rule"]): one["value"]

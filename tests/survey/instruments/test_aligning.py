@@ -114,9 +114,11 @@ def test_beliefs_by_regression_stand_beside_the_mixture(study: Study) -> None:
 
 def test_the_report_is_json(study: Study) -> None:
     answers_of("good", study, share=0.8)
+    ModelAnswer.objects.filter(question=eligible_questions(study)[0]).update(unreadable=1)
     row = json.loads(json.dumps(aligning.alignment_of(study, samples=200).as_json()))
     assert row["scores"][0]["name"] == "good"
     assert len(row["scores"][0]["accuracy_interval"]) == 4
+    assert "good: 1 of its replies to 40 questions could not be read; they count as not right" in row["notes"]
 
 
 def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:

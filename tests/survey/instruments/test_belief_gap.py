@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors
@@ -11,7 +12,10 @@ from survey.instruments.belief_update.gap_priority import expected_belief, model
 from survey.instruments.belief_update.options import OLDER
 from survey.instruments.belief_update.pairing import ROW
 from survey.models import Bank, CandidateSet, LanguageModel, ModelAnswer, Slot
+from survey.services.answers.counting import training_examples
+from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
+from survey.services.stages import lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.survey import filled
@@ -88,6 +92,46 @@ def test_a_later_stage_draws_where_people_and_models_part() -> None:
     assert all(slot.score is None for slot in slots)  # There is no predictor, and a gap is no chance.
     # Weights take the draw off again: the slots stand for all candidates.
     assert sum(1 / slot.inclusion_probability for slot in slots) == pytest.approx(400, rel=0.02)
+
+
+@pytest.mark.django_db
+def test_verdicts_by_which_a_stage_was_drawn_are_not_judged_again(capsys: pytest.CaptureFixture[str]) -> None:
+    models_on(cast.small_bank())
+    ModelAnswer.objects.update(rules_version="1", response="no reply")
+    study = filled.run_study("parting", **GAP)
+    stage = study.stages.select_related("study__bank").get(index=2)
+    call_command("judge_again", bank=study.bank.name, yes=True)
+    assert "81 answers stay as they were judged, since planned studies rest on them: parting" in capsys.readouterr().out
+    stored = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)
+    again = instruments.of_study(study).priority.of(
+        rows=stored,
+        questions=eligible_questions(study),
+        chances=None,
+        answers=training_examples(study.stages.get(index=1)),
+        rng=np.random.default_rng(0),
+    )
+    assert again == pytest.approx(stored["priority"])
+    assert not verify_stage(stage).differences
+
+
+@pytest.mark.django_db
+def test_what_a_study_would_draw_by_is_judged_again_before_its_first_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    models_on(cast.small_bank())
+    ModelAnswer.objects.update(rules_version="1", response="no reply")
+    study = cast.small_study("waiting", **GAP)
+    call_command("judge_again", bank=study.bank.name)
+    assert "81 answers would be judged again" in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_a_predictor_that_reads_models_answers_keeps_their_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
+    models_on(cast.small_bank())
+    ModelAnswer.objects.update(rules_version="1", response="no reply")
+    compared = [{"name": "logistic", "params": {"columns": ["models"]}}]
+    study = cast.small_study("columns", predictor={"name": "logistic", "compared": compared})
+    lifecycle.open_stage(cast.stage_of(study))
+    call_command("judge_again", bank=study.bank.name, yes=True)
+    assert "81 answers stay as they were judged, since planned studies rest on them: columns" in capsys.readouterr().out
 
 
 @pytest.mark.django_db

@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from survey.exceptions import HunchError, NotFound, StateRefused
 from survey.instruments.belief_update.reports.calibrating import human_calibration, people_studies
-from survey.models import Bank, Question, Sitting, Task
+from survey.models import Bank, ModelAnswer, Question, Sitting, Task
 from tests import cast
 from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
 
@@ -52,10 +52,12 @@ def test_models_have_a_line_of_their_own_and_may_be_chosen(bank: Bank) -> None:
     people = people_study(bank, right=even)
     model(bank, "always")
     model(bank, "never", right=lambda position: False, leave_out=2)
+    ModelAnswer.objects.filter(language_model__name="never").update(unreadable=1)
     found = human_calibration(beliefs, people_study=people)
     assert [line.name for line in found.lines] == ["people", "language models"]
     assert found.lines[1].regions[2].answerers == 2
     assert "never: no answer to 2 of the study's 16 questions" in found.notes
+    assert "never: 14 of its replies to 14 questions could not be read; they count as not right" in found.notes
     one = human_calibration(beliefs, people_study=people, models=["always"])
     assert one.lines[1].regions[2].accuracy == 1.0
     assert any("hold for always, not for models at large" in note for note in one.notes)

@@ -146,7 +146,10 @@ def test_without_a_scored_stage_it_says_nothing_about_deployment() -> None:
     models(study)
     found = reports.make(study, "domination")
     assert len(found.data["pairs"]) == 3 and found.data["deployed"] == []
-    assert "no stage has a uniform pool" in found.notes[0]
+    assert "no stage has a uniform pool" in found.notes[0] and len(found.notes) == 1
+    ModelAnswer.objects.filter(language_model__name="poor", correct=False).update(unreadable=2)
+    found = reports.make(study, "domination")
+    assert found.notes[1] == "poor: 60 of its replies to 40 questions could not be read; they count as not right"
     with pytest.raises(Exception, match="exceptions: '2' is not a number from 0 to 1"):
         reports.make(study, "domination", {"exceptions": ["2"]})
 

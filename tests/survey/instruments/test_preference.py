@@ -18,7 +18,7 @@ from survey.instruments.preference import judging_calls
 from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
-from survey.models import Assignment, ModelAnswer, SnapshotAnswer, Stage, Study
+from survey.models import Assignment, ModelAnswer, Question, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
@@ -217,6 +217,16 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
     page = admin_client.get(f"/admin/survey/study/{study.pk}/reports/preferences/").content.decode()
     assert '<option value="">the first</option>' in page and '<option value="">as in the study file</option>' in page
     assert "<option selected>yes</option>" in page and "j against people" in page
+    Question.objects.filter(external_id="p1").update(answer="4")
+    ModelAnswer.objects.filter(question__external_id="p1", language_model__name="owl").update(
+        correct=False, unreadable=1
+    )
+    said = "owl: 1 of its replies to 1 questions could not be read; they count as not right"
+    assert said in reports.make(study, "preferences", {}).notes
+    path.write_text(path.read_text().replace(",j,a", ",k,unreadable").replace(",j,b", ",k,unreadable"))
+    import_judgements(path, study)
+    readers = instruments.of_study(study).expectations.of(rows_of, np.ones(len(rows_of)), event="preferred").readers
+    assert [reader.name for reader in readers] == ["j"]
 
 
 def test_the_page_shows_two_replies_as_text_and_names_nobody(

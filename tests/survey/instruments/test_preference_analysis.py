@@ -246,7 +246,10 @@ def test_equally_strong_models_share_a_place_and_nobody_is_first(tmp_path: Path,
 
 def test_verdicts_that_could_not_be_read_rank_nobody(tmp_path: Path, capsys: Any) -> None:
     rows = [f"p{k},A,B,x{k % 3},{'ab'[k % 2]}" for k in range(20)]
-    compared(tmp_path, rows, *(f"p{k},A,B,j,unreadable" for k in range(20)))
+    found = compared(tmp_path, rows, *(f"p{k},A,B,j,unreadable" for k in range(20)))
+    judge = found["judges"]["j"]
+    assert (judge["accuracy"], judge["unreadable"]) == (0, 20)
+    assert judge["log_score"] is None and judge["reliability"] == judge["assisted"] == []
     assert places_of(tmp_path, "j") == {} and "j: none of its 20 verdicts could be read" in capsys.readouterr().err
     some = [f"p{k},A,B,j,{'a' if k < 12 else 'b' if k < 15 else 'unreadable'}" for k in range(20)]
     with_them = compared(tmp_path, rows, *some)["bradley_terry"]["j"]

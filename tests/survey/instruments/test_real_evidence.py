@@ -83,7 +83,35 @@ def test_answers_that_a_planned_stage_rests_on_keep_their_verdict(capsys: pytest
     assert set(parrot.values_list("rules_version", flat=True)) == {"1"}
     assert set(owl.values_list("rules_version", "correct")) == {(RULES_VERSION, False)}
     said = capsys.readouterr().out
-    assert "stays, since items of a study rest on it" in said and study.slug in said
+    assert "stays, since it is what small rests on" in said
+
+
+@pytest.mark.django_db
+def test_replies_that_could_not_be_read_are_no_evidence() -> None:
+    bank = cast.small_bank()
+    parrot = answered(bank)
+    parrot.answers.filter(question__external_id__in=("q3", "q9")).update(unreadable=1, reason="two answers")
+    study = cast.small_study(on=bank, instrument=REAL, candidates={"size": 5000})
+    _first, second, *_others = map(str, remarks_on(study))
+    assert second == "2 questions with replies of parrot that could not be read are left out: q3, q9"
+    stage = lifecycle.open_stage(cast.stage_of(study))
+    assert CandidateSet.objects.get(stage=stage).universe_size == 38 * 37
+    assert not Pair.objects.filter(answer__unreadable__gt=0).exists()
+    assert not verify_stage(stage).differences
+
+
+@pytest.mark.django_db
+def test_a_plan_with_replies_that_could_not_be_read_stays_and_is_drawn_again() -> None:
+    study = real_study()
+    stage = lifecycle.open_stage(cast.stage_of(study))
+    before = candidates.question_set_digest(study)
+    ModelAnswer.objects.filter(question__external_id__in=("q3", "q9")).update(unreadable=1)
+    study = Study.objects.get(pk=study.pk)
+    assert candidates.question_set_digest(study) == before and len(eligible_questions(study)) == 40
+    assert "2 replies of parrot that could not be read count as incorrect" in str(remarks_on(study)[1])
+    assert not verify_stage(stage).differences
+    other = cast.small_study("second", on=study.bank, instrument=REAL)
+    assert len(eligible_questions(other)) == 38
 
 
 @pytest.mark.django_db

@@ -23,6 +23,7 @@ from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, question_set_digest
 from survey.services.results.estimating import estimate
+from survey.services.results.unreadable_replies import notes_on_unreadable
 
 from .alignment import PAPER_ALPHAS, AlignmentComparison, Averages, ModelDifference, ModelScore, Trial, averages_as_row
 from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
@@ -352,6 +353,12 @@ def _answered_by(model: LanguageModel, study: Study) -> dict[int, float]:
     return ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
 
 
+def unreadable_notes(study: Study, models: Sequence[str], questions: Sequence[Question] = ()) -> list[str]:
+    """How many of the models' replies could not be read: to these questions, or to all of the bank's."""
+    answers = ModelAnswer.objects.filter(language_model__name__in=models, question__bank=study.bank_id)
+    return notes_on_unreadable(answers, questions={question.pk for question in questions} or None)
+
+
 def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None, float | None]:
     """Student's 95 % interval of the mean of n numbers with this sum of squared distances; none without a spread."""
     if n < 2 or squares <= 0:
@@ -433,6 +440,7 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
         )
     if not trials:
         raise StateRefused(". ".join([_no_model(study), *(["; ".join(notes)] if notes else [])]))
+    notes += unreadable_notes(study, [trial.name for trial in trials], questions)
     return trials, notes
 
 

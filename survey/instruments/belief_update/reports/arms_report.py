@@ -19,7 +19,7 @@ from survey.services.results.expectations.common import picture
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.reports import CONDITION
 
-from .aligning import models_of, rules_of
+from .aligning import models_of, rules_of, unreadable_notes
 from .alignment import PAPER_ALPHAS, threshold_of
 from .alignment_report import LARGEST_ALPHA, model_names
 from .arms import ACCURACY, CORRECT, PERFORMANCE, ArmAnswers, ArmMeasure, as_measures, measures_of_arms
@@ -136,7 +136,11 @@ class ArmsReport(Report):
             ],
             tables=[_arms_table(compared), _differences_table(compared)],
             pictures=[made for one in compared if (made := _picture(one))],
-            notes=[*_left_out(left_out, shown), *_notes()],
+            notes=[
+                *_left_out(left_out, shown),
+                *unreadable_notes(study, [model.name for model in models]),
+                *_notes(),
+            ],
             data={
                 "factor": by,
                 "levels": list(first.levels),

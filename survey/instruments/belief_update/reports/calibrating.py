@@ -19,6 +19,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
+from survey.services.results.unreadable_replies import notes_on_unreadable
 
 from .expectations import StatedExpectations, expectations
 from .figure7 import COLUMNS, BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_rows
@@ -167,6 +168,8 @@ def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str])
         correct += given.values()
         if missing := len(asked) - len(given):
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(asked)} questions")
+    answers = ModelAnswer.objects.filter(language_model__in=models, question__bank=study.bank_id)
+    notes += notes_on_unreadable(answers, questions=asked)
     return RealAnswers(
         answerer=np.array(answerer, dtype=np.int64),
         question=np.array(question, dtype=np.int64),

@@ -8,6 +8,7 @@ from survey.contracts.reports import Argument, Findings, Given, Layout, Report, 
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
 from survey.models import Study
+from survey.services.banks.eligibility import eligible_questions
 from survey.services.results.reports import CONDITION
 
 from . import aligning
@@ -81,6 +82,10 @@ class DominationReport(Report):
             )
         except (StateRefused, ValueError) as exc:
             notes = [f"nothing is said about deployment: {exc}"]
+        # The pairs are of all models; notes on deployment are on those that it has figures of.
+        compared = sorted({name for pair in pairs for name in (pair.better, pair.worse)})
+        unreadable = aligning.unreadable_notes(study, compared, eligible_questions(study))
+        notes = list(dict.fromkeys([*notes, *unreadable]))
         holding = {(pair.better, pair.worse) for pair in pairs if pair.holds(allowed)}
         turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.verdict == "reversed"} & holding)
         line = f"In {len(holding)} of {len(pairs)} pairs of models the better one dominates"

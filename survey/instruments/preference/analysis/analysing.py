@@ -315,6 +315,8 @@ def _judge_table(material: Material, name: str, judged: Judgements, categories: 
         part = whole.where(whole.category == category)
         if part.m >= judging.FEWEST_ITEMS:
             by_category[category] = judging.figures(part, judged.where(judged.category == category))
+    if whole.says_nothing:
+        return JudgeTable(name, by_category, (), ())
     return JudgeTable(name, by_category, judging.reliability(whole), _assisted(material.people, judged, whole))
 
 

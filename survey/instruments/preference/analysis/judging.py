@@ -60,6 +60,11 @@ class Compared:
     def m(self) -> int:
         return len(self.human)
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether no verdict could be read: a chance fitted to none is people's own share, not the judge's."""
+        return bool((self.verdict == UNREADABLE).all())
+
     def where(self, kept: NDArray[np.bool_]) -> Compared:
         """Those items alone."""
         place = np.cumsum(kept) - 1
@@ -196,7 +201,7 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
         spearman=_of_moments(one, ranks_h, ranks_j, pearson_of, None),
         accuracy=_share(one, (one.verdict == one.said).astype(np.float64)[one.row_item]),
         kappa=_kappa(one),
-        log_score=_log_score(one),
+        log_score=NOTHING if one.says_nothing else _log_score(one),
         ceiling_person=people,
         ceiling_judge=machine,
         **_orders(judge),
