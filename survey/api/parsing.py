@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import JSONParser, get_encoding
+from rest_framework.parsers import JSONParser
 
 DEEPEST = 8  # No documented body has more than three levels.
 
@@ -17,11 +17,11 @@ class PlainJSONParser(JSONParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         try:
-            text = stream.read().decode(get_encoding(parser_context or {}))
+            text = stream.read().decode((parser_context or {}).get("encoding") or "utf-8")
             body = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_said_once)
         except RecursionError:
             raise _too_deep() from None
-        except ValueError:
+        except (LookupError, ValueError):  # LookupError: an encoding that is none of texts, by the request's own word.
             raise ParseError("The body is not JSON in UTF-8, or a number in it is too large.") from None
         _refuse_odd(body, DEEPEST)
         return body
