@@ -74,6 +74,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Language models": {
         "collect_answers": "Ask a language model the questions of a bank.",
+        "judge_again": "Judge stored replies of language models by the present rules.",
         "import_answers": "Load answers of language models from a file.",
         "import_replies": "Load whole replies of language models from a file.",
         "perplexity": "Say how well language models predict texts.",

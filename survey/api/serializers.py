@@ -78,6 +78,7 @@ class ConsentTextSerializer(serializers.Serializer[Any]):
                 "contact": "",
                 "panel": "open",
                 "parameters": [],
+                "token": "",
                 "consent": {"title": "Before you begin", "text": "You may stop at any moment.", "version": "2024-07"},
                 "open": True,
                 "refusal": "",

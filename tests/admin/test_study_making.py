@@ -89,8 +89,9 @@ def test_a_file_is_sent_and_its_problems_stand_at_their_lines(client: Client) ->
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\xff\xfe\x00", "is not UTF-8 text"),
-        (b"a\0b", "is no text"),
+        (b"\xff\xfe\x00", "is not UTF-16"),
+        (b"a\xffb", "byte 2 of this line is not UTF-8"),
+        (b"a\0b", "holds a NUL character: remove it"),
         (b"x" * 300_000, "a study file has at most 262,144"),
         (b"", "Choose a file that is not empty"),
     ],

@@ -503,9 +503,9 @@ def test_two_stages_alike_have_the_error_of_one_by_the_root_of_2() -> None:
         missing_cluster=[1, 2, 3],
         universe_size=900,
     )
-    alone = bandit.bounds(stages=[one], odds_ratio=2)
-    both = bandit.bounds(stages=[one, one], plan_weights=[1, 1], odds_ratio=2)
-    without_pool = bandit.bounds(stages=[replace(one, universe_size=None)], odds_ratio=2)
+    alone = leaving_cases.bounds(stages=[one], odds_ratio=2)
+    both = leaving_cases.bounds(stages=[one, one], plan_weights=[1, 1], odds_ratio=2)
+    without_pool = leaving_cases.bounds(stages=[replace(one, universe_size=None)], odds_ratio=2)
     for end in ("lower", "upper"):
         whole, half, people = (getattr(found, end) for found in (alone, both, without_pool))
         assert half.value == pytest.approx(whole.value)

@@ -21,6 +21,7 @@ class Command(HunchCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=8100)
         parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--currency", choices=["GBP", "USD"], default="USD", help="of its account")
         parser.add_argument("--busy-every", type=int, default=0, metavar="N", help="answer every Nth call with 429")
         parser.add_argument(
             "--trouble-every", type=int, default=0, metavar="N", help="let every Nth call go wrong in some way"
@@ -33,13 +34,13 @@ class Command(HunchCommand):
             help="where events are posted, late, twice and out of order; loopback only",
         )
 
-    def handle(self, *args: Any, port: int, seed: int, signed: bool, **options: Any) -> None:
+    def handle(self, *args: Any, port: int, seed: int, signed: bool, currency: str, **options: Any) -> None:
         if urlsplit(options["webhooks"]).hostname not in LOOPBACK:
             raise HunchError(
                 "--webhooks: a fake panel posts only to this machine: http://127.0.0.1:PORT/hooks/prolific"
             )
         trouble = {"busy_every": options["busy_every"], "trouble_every": options["trouble_every"]}
-        fake = FakeProlific(seed=seed, signs_entry=signed, **trouble)
+        fake = FakeProlific(seed=seed, signs_entry=signed, currency=currency, **trouble)
         fake.test_people.append(fake.new_id())
         with FakeServer(fake, port=port):
             self.stdout.write(f"Participants' page  {fake.url}/")

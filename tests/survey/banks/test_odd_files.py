@@ -568,7 +568,7 @@ def test_texts_and_their_readings_come_from_every_form(tmp_path: Path) -> None:
         ("p.txt:4", "three\u2028more"),
     ]
     path = written(tmp_path / "r.tsv", "text_id\tstart\tend\tlogprob\t\nx\t0\t3\t\t\n\t\t\t\t\nx\t3\t7\t-inf\t\n")
-    assert len(text_files.token_file(path, texts, tokenizer="t")[0].tokens) == 2
+    assert len(text_files.token_file(path, texts, tokenizer="t")[0].reading.tokens) == 2
     written(path, "text_id\tstart\tend\tlogprob\nx\t0\t3\t-1_0\n")
     with pytest.raises(FileErrors, match="logprob: '-1_0' is no logarithm"):
         text_files.token_file(path, texts, tokenizer="t")

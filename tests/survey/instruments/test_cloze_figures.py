@@ -347,7 +347,7 @@ def test_counts_give_a_ceiling(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("norms", "readings", "more", "said"),
     [
-        ("sentence,position\ns,1\n", READINGS, (), "header: has no column word"),
+        ("sentence,position\ns,1\n", READINGS, (), "header: has no column 'word'"),
         ("sentence,position,word\ns,1,a\n", READINGS, (), "has neither n and k nor surprisal"),
         (NORMS + "s,1,two words,12,3,2\n", READINGS, (), "'two words' is not one word"),
         (NORMS + "s,-1,word,12,3,2\n", READINGS, (), "'-1' is no whole number from 0"),

@@ -293,7 +293,7 @@ def test_of_several_files_with_one_fault_none_is_stored(study: Study, tmp_path: 
     cases = [
         (b"answer,code\ns9n9,a\n", "bad.csv:2: answer: &#x27;s9n9&#x27; is no answer with a reason"),
         (f"answer,code\n{known},{'x' * 81}\n".encode(), "bad.csv:2: code: must have at most 80 printable characters"),
-        (b"\xff\xfe", "bad.csv:1: file: is not UTF-8"),
+        (b"\xff\xff", "bad.csv:1: file: byte 1 of this line is not UTF-8"),
         (b"x" * (512 * 1024 + 1), "bad.csv: has 524,289 bytes, and 524,288 are taken"),
     ]
     for content, problem in cases:

@@ -255,7 +255,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
     refused({**one, "log_g_other": "-1"}, match="no row has an answer to a comparison of two different tokens")
     refused(match="holds no answer")
     path.write_text("person,context\na,b\n")
-    with pytest.raises(FileErrors, match="has no column multiplicity"):
+    with pytest.raises(FileErrors, match="has no column 'multiplicity'"):
         own_answers.read_answers(path)
     path.write_text(",".join(GOOD) + "\n" + ",".join(GOOD.values()) + "\n")
     with pytest.raises(FileErrors, match="log_big_true"):
