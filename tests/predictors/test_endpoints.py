@@ -442,7 +442,9 @@ def test_texts_are_embedded_in_their_order_a_batch_at_a_time(server, connect):
     )
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[number + 1, 97 + number] for number in range(7)]
-    assert heard == [(1, 3), (2, 3), (3, 3)] and endpoint.usage == Usage(7, 0)
+    # While an answer takes long, it is said again how far it is.
+    assert [step for step in dict.fromkeys(heard) if step[0]] == [(1, 3), (2, 3), (3, 3)]
+    assert endpoint.usage == Usage(7, 0)
     assert {seen.path for seen in server.seen} == {"/v1/embeddings"}
     first = next(seen.body for seen in server.seen if seen.body["input"][0] == "a")
     assert first == {"model": "e", "input": ["a", "bb", "ccc"], "input_type": "document"}
