@@ -262,6 +262,7 @@ def saved(folder, model, llama):
     return str(folder)
 
 
+@pytest.mark.torch
 def test_what_looks_ahead_is_refused_by_name_and_by_what_it_does(tmp_path, llama, monkeypatch):
     import torch
     from transformers import LlamaForCausalLM, XLNetConfig, XLNetLMHeadModel

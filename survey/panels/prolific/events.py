@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 
@@ -25,8 +26,7 @@ def read_event(*, headers: Mapping[str, str], body: bytes, now: float) -> Event:
     _refuse_unsigned(headers, body, now)
     try:
         event = json.loads(body)
-        kind = str(event["event_type"])[:80]
-        resource, person = (str(event.get(name) or "") for name in ("resource_id", "participant_id"))
+        kind, resource, person = _texts(event["event_type"], event.get("resource_id"), event.get("participant_id"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise EventRefused("The body is not an event.", code="bad_event", status=400) from exc
     # The header with the id is not signed. So the id counts only together with the body: nobody can use up the id of an
@@ -34,11 +34,18 @@ def read_event(*, headers: Mapping[str, str], body: bytes, now: float) -> Event:
     named = headers.get(EVENT_ID, "").strip().encode()
     return Event(
         event_id=hashlib.sha256(named + b"\0" + body).hexdigest(),
-        kind=kind,
+        kind=kind[:80],
         resource=resource,
         person=person,
         signed=hashlib.sha256(headers.get(STAMP, "").strip().encode() + b"\0" + body).hexdigest(),
     )
+
+
+def _texts(*values: Any) -> list[str]:
+    """Names and ids are texts. A list or a number in their place is no event, however deep Python can read it."""
+    if not all(value is None or isinstance(value, str) for value in values):
+        raise TypeError("a name or an id is no text")
+    return [value or "" for value in values]
 
 
 def _refuse_unsigned(headers: Mapping[str, str], body: bytes, now: float) -> None:
