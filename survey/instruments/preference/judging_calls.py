@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from survey.services.banks.answer_checking import LONGEST_REPLY
 from survey.services.banks.answer_cleaning import answer_part, light, tidy
-from survey.services.banks.answer_quantities import quantities_in, words_in
+from survey.services.banks.answer_quantities import CURRENCIES, quantities_in, words_in
 
 from .models import MIDDLE
 
@@ -19,23 +19,54 @@ SCALE = (
 SHOWN = "Prompt:\n{prompt}\n\nReply 1:\n{reply_1}\n\nReply 2:\n{reply_2}"
 ALONE = "alone"
 # Of the rules by which a score is read; a verdict is stored with it.
-SCORE_RULES_VERSION = "2"
+SCORE_RULES_VERSION = "3"
+WORDS = "one|two|three|four|five|six|seven|eight"
+DIGIT = rf"(?:\d|(?:{WORDS})\b)"
+# "from 1 to 8", "(out of 8)", "8 means that reply 2 is much better", "1 = worst, 8 = best".
 SCALE_ITSELF = re.compile(
-    r"\((?:from )?1 ?(?:-|to|through|\.\.+) ?8\)|"
-    r"(?<![\d.,/-])1 ?(?:-|to|through|and|\.\.+) ?8(?![\d.,]\d|\d)",
+    r"\((?:from )?(?:1|one) ?(?:-|to|through|bis|\.\.+) ?(?:8|eight)\)|"
+    r"(?<![\d.,/-])\b(?:1|one) ?(?:-|to|through|and|bis|\.\.+) ?(?:8(?![\d.,]\d|\d)|eight\b)|"
+    r"\((?:out )?of (?:8|eight)\)|\bout of (?:8|eight)\b(?= ?[:=])|"
+    r"\b[1-8] (?:means|stands for|leans)\b[^.,;\n]*|"
+    r"\b1 ?=[^.,;\n\d]+(?:reply 1)?[^.,;\n\d]*[,;] ?8 ?=[^.,;\n\d)]+(?:reply 2)?[^.,;\n\d)]*",
     re.IGNORECASE,
 )
-OF_EIGHT = re.compile(r"(?<![\d.,/-])(\d+) ?(?:/|out of|of|on) ?8(?![\d/]|[.,]\d)", re.IGNORECASE)
-DIGIT = r"(?:\d|one|two|three|four|five|six|seven|eight)"
+OF_EIGHT = re.compile(
+    rf"(?<![\d.,/-])(\d+|(?:{WORDS})\b) ?(?:/|out of|of|on) ?(?:8(?![\d/]|[.,]\d)|eight\b)", re.IGNORECASE
+)
+OF_ANOTHER = re.compile(rf"{DIGIT} ?(?:/ ?\d|out of (?:\d|nine|ten|twelve|twenty|a? ?hundred))", re.IGNORECASE)
+# What the two replies are called is no score: "Reply 2 is better". A score beside such a name is that of one reply.
+NAME = r"\b(?:repl(?:y|ies)|responses?|texts?|candidates?|assistants?|options?) (?:no\. ?|number |#)?(?:[12]|one|two)\b"
+NAMED = re.compile(rf"{NAME}(?:'s)?(?: (?:and|or|&) (?:[12]|one|two)\b)?|\banswer [12](?= [a-z])", re.IGNORECASE)
+SCORE_OF_ONE = re.compile(
+    rf"{NAME}(?: ?[:=]| (?:scores?|gets?|deserves?|rates?|is|as|with))?(?: ?[:=])? ?(?:an? )?{DIGIT}", re.IGNORECASE
+)
 CALLED = re.compile(
     r"\b(?:rating|score|grade|verdict|number|result|answer|"
     r"i(?: would|'d)? (?:rate|give|score|choose|pick)(?: this| it| a)*)\b"
-    rf"(?: (?:is|of|would be|this|it|a|an))* ?[:=]*\s*(?=(?P<said>-?[$(\[]?{DIGIT}[^\n]*))",
+    rf"(?: (?:is|of|would be|this|it|a|an))* ?(?:[:=]+|- )?\s*"
+    rf"(?=(?P<said>-?[$(\[]?{DIGIT}[^\n]*))",
     re.IGNORECASE,
 )
-ALONE_IN_LINE = re.compile(r"\W*(?:\d+|one|two|three|four|five|six|seven|eight)\W*", re.IGNORECASE)
-JOINED = re.compile(r"\s*(?:[-+/,;&]|\bor\b|\band\b|\bto\b)?\s*(?:maybe |perhaps |even )?", re.IGNORECASE)
-DENIED = re.compile(rf"(?:\bnot|n't|\bnever|\b(?:less|more|higher|lower) than|[<>]) (?:an? )?{DIGIT}", re.IGNORECASE)
+ALONE_IN_LINE = re.compile(rf"\W*(?:\d+|{WORDS})\W*", re.IGNORECASE)
+# A number in words is a score at the end of what is said; elsewhere "one" is hardly ever a number.
+LAST_WORD = re.compile(
+    rf"(?<!\bthis )(?<!\bthat )(?<!\bfirst )(?<!\bsecond )(?<!\bno )(?<!\bany )(?<!\beach )(?<!\bwhich )(?<!\bneither )"
+    rf"(?<!\bthe )(?<!\bother )(?<!\bthan )\b(?:{WORDS})\W*\Z|\b(?:an?|about) (?:{WORDS})\b",
+    re.IGNORECASE,
+)
+JOINED = re.compile(
+    r"\s*(?:[-+/,;&]|\bor\b|\band\b|\bto\b)?\s*(?:maybe |perhaps |even )?(?:an? )?|"
+    r"\s*\(?(?:or|maybe|perhaps|possibly)\b[ ,]*(?:an? )?",
+    re.IGNORECASE,
+)
+DENIED = re.compile(
+    rf"(?:\bnot|n't|\bnever|\bcannot|\b(?:anything|everything) but) (?:[a-z]+ ){{0,3}}{DIGIT}|"
+    rf"(?:\b(?:less|more|higher|lower) than|\bat (?:least|most)|\bunder|\bover|\babove|\bbelow|\bup to|[<>]) ?"
+    rf"(?:an? )?{DIGIT}|"
+    r"\d(?:\+|-)(?=\s*(?:$|\n))|\d ?%|\d(?:st|nd|rd|th)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -117,6 +148,9 @@ def score_of(reply: str) -> int | None:
     if len(text) > LONGEST_REPLY:
         return None
     text = OF_EIGHT.sub(r"\1", SCALE_ITSELF.sub(" ", text))
+    if SCORE_OF_ONE.search(text) or OF_ANOTHER.search(text):
+        return None
+    text = NAMED.sub("it", text)
     called = [_score_in(match.group("said"), first=True) for match in CALLED.finditer(text)]
     if called:
         return called[0] if len(set(called)) == 1 else None
@@ -129,13 +163,16 @@ def score_of(reply: str) -> int | None:
 
 def _score_in(text: str, *, first: bool = False) -> int | None:
     """The only number of a text; with `first` the one that it begins with, if no other is joined to it."""
-    values = [quantity.value if quantity is not None else None for quantity, _start, _end in quantities_in(text)]
+    numbers = quantities_in(text)
+    values = [quantity.value if quantity is not None and not quantity.percent else None for quantity, _s, _e in numbers]
+    if any(quantity is not None and quantity.unit in CURRENCIES.values() for quantity, _start, _end in numbers):
+        return None
     if not values:
-        values = list(words_in(text))
+        values = list(words_in(text)) if first or LAST_WORD.search(text) else []
     elif first:
-        numbers = quantities_in(text)
-        between = text[numbers[0][2] : numbers[1][1]] if len(numbers) > 1 else "."
-        values = values[:1] if not JOINED.fullmatch(between) else values
+        end = numbers[0][2]
+        if len(numbers) == 1 or not JOINED.fullmatch(text[end : numbers[1][1]]):
+            values, text = values[:1], text[: end + 2]
     if len(set(values)) != 1 or DENIED.search(text):
         return None
     value = values[0]

@@ -19,7 +19,7 @@ from .answer_cleaning import answer_part, bare, light, tidy
 from .answer_quantities import UNITS, Quantity, quantities_in, quantity_of, words_in
 
 # Of the rules. A verdict is stored with it; raise it with every change that can change a verdict.
-RULES_VERSION = "2"
+RULES_VERSION = "3"
 
 LETTERS = "ABCDEFGHIJKLMNOPQR"
 WORD_PAIRS = (("yes", "no"), ("valid", "invalid"), ("true", "false"))
@@ -76,6 +76,9 @@ def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswe
         raise ValueError("key: is empty; a question without a key cannot be checked")
     if not light(response):
         return CheckedAnswer(False, "", "the reply is empty")
+    options = _options_of(question)
+    if _is_equal(bare(light(response)), wanted, options):  # Also where the key looks like a mark of reasoning.
+        return CheckedAnswer(True, _standard(wanted))
     part = answer_part(response)
     if len(part) > LONGEST_REPLY:
         return CheckedAnswer(False, "", f"the reply has more than {LONGEST_REPLY:,} characters")
@@ -83,7 +86,7 @@ def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswe
     if not text:
         return CheckedAnswer(False, "", "the reply holds its reasoning and no answer")
     whole = bare(text)
-    if _is_equal(whole, wanted, _options_of(question)):
+    if _is_equal(whole, wanted, options):
         return CheckedAnswer(True, _standard(wanted))
     reading = _read(text, wanted, question)
     return CheckedAnswer(reading.is_right, reading.stated, reading.reason)
@@ -100,8 +103,14 @@ def _squeezed(text: str) -> str:
     return re.sub(r"(?<!\w) | (?!\w)", "", re.sub(r"\s+", " ", text.casefold()))
 
 
+def _key_words(wanted: str) -> str:
+    """A key without marks of LaTeX, which replies lose too."""
+    return tidy(wanted) if re.search(r"[\\^]", wanted) and re.search(r"\w", wanted) else wanted
+
+
 def _standard(wanted: str) -> str:
     """A key in the spelling in which what is read off a reply is stored."""
+    wanted = _key_words(wanted)
     kind = kind_of(wanted)
     if kind == "letter":
         return wanted.strip("(). ")
@@ -113,10 +122,13 @@ def _standard(wanted: str) -> str:
 
 
 def _read(text: str, wanted: str, question: str) -> ReplyReading:
+    wanted = _key_words(wanted)
     kind = kind_of(wanted)
     if not re.search(r"\w", wanted):
         return _signs(text, wanted)
     cleaned = tidy(text)
+    if not _ROUNDABOUT.search(wanted):
+        cleaned = _ROUNDABOUT.sub("not", cleaned)
     if kind == "letter":
         return _judged(_letter(cleaned, _options_of(question)), wanted.strip("(). "))
     if kind not in ("number", "text"):
@@ -163,8 +175,23 @@ LEAD = (
     r"\s*(?:\b(?:therefore|thus|clearly|definitely|option|choice|answer)\b)? *:? *)"
 )
 LEADS = re.compile(LEAD, re.IGNORECASE)
-NOT = re.compile(r"\b(?:not|never|neither|nor|except|incorrect|wrong|cannot)\b|n't\b", re.IGNORECASE)
-OR = r"(?:\s*(?:,|/|;|&|\+|\bor\b|\band\b)\s*(?:\b(?:or|and|also|even|maybe|perhaps|possibly|both|else)\b\s*)*)"
+# Doubts; "no doubt" and "without a doubt" are none.
+_DOUBT = (
+    r"(?<!\bno )(?<!\ba )(?<!\bany )(?<!\ball )(?<!\bwithout )(?<!\bbeyond )(?<!\breasonable )"
+    r"\bdoubt(?:s|ed|ful|fully)?\b"
+)
+NOT = re.compile(
+    r"\b(?:not|never|neither|nor|except|incorrect|wrong|cannot|unlikely|used to be|refuse|decline|no such|"
+    rf"no (?:option|choice|answer))\b|n't\b|{_DOUBT}",
+    re.IGNORECASE,
+)
+# What says "not" in other words. "All but certain" is something else: it says nearly.
+_ROUNDABOUT = re.compile(
+    r"\b(?:(?:anything|everything) but|all (?:options |of them |answers )?but(?= [(\[]?[A-R]\b)|by no means|"
+    r"(?:fails?|failed) to be)\b",
+    re.IGNORECASE,
+)
+OR = r"(?:\s*(?:,|/|;|&|\+|\||\bor\b|\band\b)\s*(?:\b(?:or|and|also|even|maybe|perhaps|possibly|both|else)\b\s*)*)"
 
 
 def _boxes(text: str) -> list[str]:
@@ -212,13 +239,21 @@ _NAMED = rf"(?:\b(?:option|choice|answer) )?[(\[]?({_L})[)\]]?(?![\w'+#-])"
 _LIST = rf"[(\[]?{_L}[)\]]?(?:{OR}[(\[]?{_L}[)\]]?(?![\w'+#])){{0,9}}"
 _NEGATED = (
     rf"(?:(?:n't|\b(?:not|cannot|never|neither|nor|rather than|instead of|except|excluding|exclude|"
-    rf"eliminate|rule out|discard))(?: (?:be|the|an?|option|choice|answer|either|both|options|choices|answers))* "
+    rf"eliminate|rule out|discard|unlikely)|(?:\bI )?{_DOUBT})"
+    rf"(?: (?:be|the|an?|option|choice|answer|either|both|options|choices|answers|that|it|is|it's|to))* "
     rf"(?:options? |choices? )?)({_LIST}(?: nor [(\[]?{_L}[)\]]?(?![\w'+#]))*)(?![\w'+#])"
 )
 _WRONG = (
     rf"(?<![\w'])({_LIST})(?:(?: [A-Za-z]+)? ?(?:(?:is|are|was|were|be|can|could|would|does|do|must|seems?) ?"
-    rf"(?:not\b|n't)|cannot\b|can't\b)|(?: [A-Za-z]+)? (?:is|are|was|were|seems?|must be) (?:(?:clearly|both|all|also|"
-    rf"definitely|obviously|too|the) )*(?:incorrect|wrong|false|out|eliminated|excluded|ruled out)\b)[^.,;\n]*"
+    rf"(?:not\b|n't)|cannot\b|can't\b)|(?: [A-Za-z]+)? (?:is|are|was|were|seems?|"
+    r"(?:must|can|could|should|may|would) be) (?:(?:clearly|both|all|also|definitely|obviously|too|the) )*"
+    r"(?:incorrect|wrong|false|out|eliminated|excluded|ruled out)\b)[^.,;\n]*"
+)
+
+
+_ALSO = (
+    r"(?:is|are|was|could be|may be|might be|would be|can be|seems?|works?)\b[^.,;\n]*?"
+    r"\b(?:also|too|as well|equally|possible|plausible|right|correct)\b"
 )
 
 
@@ -252,6 +287,7 @@ def _letter_of(text: str) -> ReplyReading | None:
 def _stated_letter(said: str) -> ReplyReading:
     """The letter that what follows "the answer is" begins with; no more of it counts but a list, "B or C"."""
     rest, negated = _without_negated(said)
+    rest = re.sub(r"^(?:but|rather|instead|so|it is|it's)\b\W*", "", rest) if negated else rest
     reading = _listed(rest) or _whole_letter(rest) or _first_letter(rest)
     if reading is not None:
         return _unless_negated(reading, negated)
@@ -292,7 +328,7 @@ def _listed(text: str) -> ReplyReading | None:
     small = rf"[{LETTERS}{LETTERS.lower()}]"
     match = re.match(
         rf"(?:both |either |options? |choices? )*[(\[]?({_L})[)\]]?(?![\w'+#])"
-        rf"((?:(?:{OR}|\s*\.\s*|\s+|-|(?=[(\[]))[(\[]?{_L}[)\]]?(?![\w'+#])(?!\s+(?!(?:and|or)\b)[a-z]))+)",
+        rf"((?:(?:{OR}|\s*\.\s*|\s+|\s*-\s*|(?=[(\[]))[(\[]?{_L}[)\]]?(?![\w'+#])(?!\s+(?!(?:and|or)\b)[a-z]))+)",
         text,
         re.IGNORECASE
         if re.fullmatch(rf"[\s(\[]*{small}(?:[\s,;/.()\[\]]|\bor\b|\band\b|{small})*", text)
@@ -328,13 +364,16 @@ def _with_others(letter: str, rest: str) -> ReplyReading:
     """A letter, unless another marked one is joined to it in the same line: "(A) Lyon or (B) Paris"."""
     line = re.split(r"\n|\.\s", rest, maxsplit=1)[0]
     joined = re.match(
-        rf"\s*(?:,|/|&|;)?\s*(?:or|and)?\s*(?:maybe|also|perhaps|possibly|even)?\s*[(\[]?({_L})(?![\w'+#])(?! [a-z])",
+        rf"\s*(?:,|/|&|;|\|)?\s*(?:or|and)?\s*(?:maybe|also|perhaps|possibly|even|alternatively|otherwise|else)?,?\s*"
+        rf"[(\[]?({_L})(?![\w'+#])(?! [a-z])",
         line,
     )
     marked = re.findall(rf"(?:\bor|\band|/|,|&|;) *(?:\w+ )?(?:[(\[]({_L})[)\]]|({_L})\))", line)
     others = [first or second for first, second in marked]
-    if joined and re.match(r"\s*(?:,|/|&|;|or\b|and\b)", line):
+    starts = r"\s*(?:,|/|&|;|\||(?:or|and|maybe|also|perhaps|possibly|alternatively|otherwise)\b)"
+    if joined and re.match(starts, line):
         others.append(joined.group(1))
+    others += re.findall(rf"(?<![\w'])[(\[]?({_L})[)\]]? {_ALSO}", line)
     return _one_of([letter, *others], "option")
 
 
@@ -348,7 +387,7 @@ def _said_to_be_right(text: str) -> ReplyReading | None:
 def _leading_letter(text: str) -> ReplyReading | None:
     """ "B. Paris", "(B) Paris", "B) Paris", "B: Paris", "B, because", "B because"; not "A dog" or "I think"."""
     match = re.match(
-        rf"(?:[(\[]([{LETTERS}{LETTERS.lower()}])[)\]]|([{LETTERS}{LETTERS.lower()}])\s*[.):,;\n-](?!\w)|"
+        rf"(?:[(\[]([{LETTERS}{LETTERS.lower()}])[)\]]|([{LETTERS}{LETTERS.lower()}])\s*(?:[.):,;\n]|-(?=\s))(?!\w)|"
         rf"([B-HJ-R])\s+(?:because|since|as|is|-)\b)",
         text,
     )
@@ -456,6 +495,23 @@ _MORE = re.compile(
 _IS_REJECTED = re.compile(
     r"(?:\b(?:not|never|rather than|instead of)\b|n't\b)(?: the number| equal to| be)? $", re.IGNORECASE
 )
+_OR_MORE = re.compile(
+    r"\+(?!\s*\d)| ?(?:[A-Za-z]+ )?(?:or|and) (?:more|less|fewer|higher|lower|above|below|greater|over|up|upwards?|"
+    r"older|younger|later|earlier)\b",
+    re.IGNORECASE,
+)
+_AND_A_HALF = re.compile(r" and (?:an? )?(?:half|third|quarter)\b", re.IGNORECASE)
+_IS_DOUBTED = re.compile(
+    rf"(?:{_DOUBT}|\b(?:unlikely|wrong|incorrect|false|impossible)\b)"
+    r"(?: (?:that|it|is|it's|be|to|say|the|answer|number|result|could|would|was))* $",
+    re.IGNORECASE,
+)
+_IS_DENIED_AFTER = re.compile(
+    r"(?: [A-Za-z]+)? (?:(?:is|are|was|were|seems?|(?:must|can|could|should|may|would) be) "
+    r"(?:\w+ly |also )?(?:not|wrong|incorrect|false|ruled out|impossible|excluded)\b|"
+    r"(?:is|are|was|were|does|do|can|could|would)(?:n't| not)\b|cannot\b)| ?\?(?=\s*\w)",
+    re.IGNORECASE,
+)
 _GOES_ON = re.compile(
     r"\s*(?:[-+*/^=]|\bto\b|\bor\b|\band\b|,|;|&)\s*(?:maybe |perhaps |possibly |even |about )?$", re.IGNORECASE
 )
@@ -513,7 +569,16 @@ def _introduced(part: str) -> _Stated | None:
         return _behind_equals(part) or _Stated(reason=_several(numbers))
     if quantity is None:
         return _Stated(reason="the reply holds digits that are no number")
-    return _Stated(_known_unit(quantity))
+    return _unless_open(part, end) or _Stated(_known_unit(quantity))
+
+
+def _unless_open(text: str, end: int) -> _Stated | None:
+    """Why a number that ends here is none that is stated: it is denied, asked for, or a bound."""
+    if _IS_DENIED_AFTER.match(text, end):
+        return _Stated(reason="the reply names a number and a negation")
+    if _OR_MORE.match(text, end) or _AND_A_HALF.match(text, end):
+        return _Stated(reason="the reply states a bound and no number")
+    return None
 
 
 def _behind_equals(text: str) -> _Stated | None:
@@ -543,7 +608,13 @@ def _of_text(text: str) -> _Stated:
     if (result := _behind_equals(text)) is not None:
         return result
     numbers = quantities_in(text)
-    stated = [number for number in numbers if not _IS_REJECTED.search(text[: number[1]][-30:])]
+    stated = [
+        number
+        for number in numbers
+        if not _IS_REJECTED.search(text[: number[1]][-30:])
+        and not _IS_DOUBTED.search(text[: number[1]][-60:])
+        and not _IS_DENIED_AFTER.match(text, number[2])
+    ]
     if numbers and not stated:
         return _Stated(reason="the reply names a number and a negation")
     if not numbers:
@@ -552,12 +623,12 @@ def _of_text(text: str) -> _Stated:
     values |= {value for value in words_in(text) if value is not None and value > 1}
     if len(values) > 1:
         return _Stated(reason=_several(stated))
-    quantity, start, _end = stated[0]
+    quantity, start, end = stated[0]
     if any(unread is None for unread, _start, _end in stated) or quantity is None:
         return _Stated(reason="the reply holds digits that are no number")
     if _MORE.search(text[max(0, start - 20) : start]):
         return _Stated(reason="the reply states a bound and no number")
-    return _Stated(_known_unit(quantity))
+    return _unless_open(text, end) or _Stated(_known_unit(quantity))
 
 
 def _several(numbers: Sequence[tuple[Quantity | None, int, int]]) -> str:
@@ -572,7 +643,7 @@ def _of_words(text: str) -> _Stated:
     value = values[0]
     if value is None or len(set(values)) > 1:
         return _Stated(reason="the reply states more than one number in words")
-    if NOT.search(text) or _MORE.search(text):
+    if NOT.search(text) or _MORE.search(text) or _OR_MORE.search(text):
         return _Stated(reason="the reply names a number and a negation or a bound")
     unit = next((word for word in re.findall(r"[a-z]+|%", text.casefold())[::-1] if word in ("percent", "%")), "")
     return _Stated(Quantity(value, percent=bool(unit)))
@@ -696,7 +767,14 @@ _BETWEEN = (
     r"necessarily|considered|think|believe|say|find|consider|agree|call|\w+ly|case|argument|statement|"
     r"inference)\b){0,7} "
 )
-_PARTLY = r"\b(?:partly|partially|half|sometimes|mostly|almost|nearly|not only|either)\b[\w ]{0,12} "
+_PARTLY = r"\b(?:all but|partly|partially|half|sometimes|mostly|almost|nearly|not only|either)\b[\w ]{0,12} "
+
+
+_WRONG_TO = (
+    rf"(?:{_DOUBT}|\b(?:wrong|incorrect|mistaken?|false|impossible|unlikely|refuse|decline|hesitate) (?:to|that)\b|"
+    r"\bden(?:y|ies)\b)"
+)
+_IS_WRONG = r"\b(?:is|are|was|would be|must be|seems?) (?:\w+ly |also )?(?:wrong|incorrect|mistaken|false|untrue)\b"
 
 
 def _word(text: str, pair: Sequence[str]) -> ReplyReading:
@@ -705,6 +783,9 @@ def _word(text: str, pair: Sequence[str]) -> ReplyReading:
     lowered = re.sub(r"\bcan not\b", "cannot", text.casefold())
     lowered = lowered.replace("untrue", "false") if first == "true" else lowered
     either = rf"\b({first}|{second})\b"
+    lowered = re.sub(rf"^\W*{either} ?(?:/|\bor\b) ?{either} ?:", " ", lowered)
+    # What is only asked is not said: "Valid? No."
+    lowered = re.sub(r"[^.!?;:\n]{0,300}\?(?=\s*\w)", " ", lowered) if "?" in lowered else lowered
     if re.search(_PARTLY + either, lowered):
         return ReplyReading(reason=f"the reply says neither {first} nor {second} without a reserve")
     if both := _both_words(lowered, pair):
@@ -716,9 +797,21 @@ def _word(text: str, pair: Sequence[str]) -> ReplyReading:
         lowered = re.sub(rf"{_NEG}{_BETWEEN}{either}", " ", lowered)
     else:
         lowered = re.sub(rf"{_NEG}({_BETWEEN}){either}", lambda match: f" {opposite[match.group(2)]}", lowered)
-        for clause in re.split(r"[.,;:!?\n]|\b(?:but|because|since|as|and|so|although|while|if)\b", lowered):
-            if re.search(rf"{_NEG}.*{either}", clause):
+        lowered = re.sub(rf"\bnon[- ]?{either}", lambda match: opposite[match.group(1)], lowered)
+        lowered = re.sub(
+            rf"{either} ?[:=] ?(?:no|false)(?=\s*(?:[.,;\n]|$))", lambda match: opposite[match.group(1)], lowered
+        )
+        for clause in re.split(
+            r"[.,;:!?\n]|\b(?:but|because|since|as|and|so|(?:al|even )?though|while|(?:even )?if)\b", lowered
+        ):
+            if re.search(rf"{_NEG}.*{either}|{_WRONG_TO}.{{0,200}}{either}|{either}.{{0,200}}?{_IS_WRONG}", clause):
                 return ReplyReading(reason=f"the reply has {first} or {second} and a negation that may belong to it")
+    turned = re.search(
+        rf"{either}[^\n]{{0,100}}?\b(?:but|actually|wait|sorry|rather|correction)\b[^\n]{{0,100}}?{either}(?=\s*(?:[.,;:!\n]|$))",
+        lowered,
+    )
+    if turned and turned.group(1) != turned.group(2) and not LEADS.search(lowered):
+        return ReplyReading(reason=f"the reply names both {first} and {second}")
     boxed = [match.group(1) for inner in _boxes(lowered) if (match := re.match(either, inner))]
     if boxed:
         return _one_of(boxed, "word")
@@ -741,7 +834,8 @@ def _both_words(text: str, pair: Sequence[str]) -> str:
     first, second = pair
     either = rf"\b(?:{first}|{second})\b"
     joined = (
-        rf"{either} ?(?:/|\bor\b|\band\b|\bnor\b) ?(?:also )?{either}|{either} ?[,;.] ?{either}(?= ?(?:[.,;:!?]|$))"
+        rf"{either} ?(?:/|\||\u2192|[-=]>|\bvs\b\.?|\bor\b|\band\b|\bnor\b) ?(?:also )?{either}|"
+        rf"{either} ?[,;.] ?{either}(?= ?(?:[.,;:!?]|$))"
     )
     match = re.search(joined, text)
     words = re.findall(either, match.group()) if match else []
@@ -811,6 +905,10 @@ def _said(text: str) -> str:
     return re.split(r"\.(?:\s|$)", statements[-1], maxsplit=1)[0] if statements else text
 
 
+_SET_ASIDE = (
+    r"\b(?:instead of|rather than|unlike|other than|apart from|excluded?|excluding|eliminated?|ruled? out|rejected?|"
+    r"discard(?:ed)?)"
+)
 LONGEST_SENTENCE = 12
 SHORT = 2  # words of a part of a reply that is an answer of its own: "Paris. London."
 
@@ -833,15 +931,20 @@ def _text(text: str, wanted: str) -> ReplyReading:
         return ReplyReading(words[:200])
     clauses = [clause for clause in re.split(r"[.,;:!\n]\s|\n|\bbut\b", said) if clause.strip()]
     naming = [clause for clause in clauses if holds(plain(clause), key)] or [said]
-    if any(NOT.search(clause) for clause in naming):
+    if re.search(rf"(?<![\w+#]){re.escape(key)}\W{{0,3}}\?\s*\w", light(said).casefold()):
+        return ReplyReading(reason="the reply asks for the key")
+    aside = rf"{_SET_ASIDE} (?:.* )?{re.escape(key)}(?![\w+#])"
+    if any(NOT.search(clause) or re.search(aside, plain(clause)) for clause in naming):
         return ReplyReading(reason="the reply holds the key and a negation")
     if re.search(r"\b(?:or|either|maybe|perhaps)\b", words):
         return ReplyReading(reason="the reply names alternatives")
+    joins = r"(?:\band\b|/|\+|&|[<>|])"
     if re.search(
-        rf"(?<![\w+#]){re.escape(key)} ?(?:and|/|\+|&) ?\w|\w ?(?:\band\b|/|\+|&) ?{re.escape(key)}(?![\w+#])", words
+        rf"(?<![\w+#]){re.escape(key)} ?{joins} ?\w|\w ?{joins} ?{re.escape(key)}(?![\w+#])",
+        words,
     ):
         return ReplyReading(reason="the reply joins the key to another answer")
-    if _has_another_short_part(said, key):
+    if _has_another_short_part(said, key) or _is_in_a_list(said, key):
         return ReplyReading(reason="the reply states more than one answer")
     if len(words.split()) > LONGEST_SENTENCE and not _leads_with(said, key):
         return ReplyReading(reason="the reply is too long to say which of its words are the answer")
@@ -857,6 +960,17 @@ def _has_another_short_part(said: str, key: str) -> bool:
     return any(part and len(part.split()) <= SHORT and not holds(part, key) and not holds(key, part) for part in parts)
 
 
+def _is_in_a_list(said: str, key: str) -> bool:
+    """Whether short names stand beside each other: "apple, banana". A town may have its country behind it."""
+    if "," in key:
+        return False
+    parts = [part.strip(" .!") for part in said.split(",")]
+    if len(parts) < 2 or not all(0 < len(part.split()) <= SHORT for part in parts) or key not in map(plain, parts):
+        return False
+    is_beside = parts[-1].islower() and parts[0].islower() and not re.search(r"ly$|^of ", parts[-1])
+    return len(parts) > 2 or plain(parts[0]) != key or is_beside
+
+
 def _leads_with(said: str, key: str) -> bool:
     """Whether the key is a line or a sentence of its own at the beginning: "Paris\n\nIt has been the capital ..."."""
     return plain(re.split(r"[.!]\s|[;\n]", said, maxsplit=1)[0]) == key
@@ -867,7 +981,7 @@ def _signs(text: str, wanted: str) -> ReplyReading:
     key = "".join(wanted.split())
     parts = [text, *_boxes(text), *_statements(text)]
     candidates = ["".join(bare(part).split()) for part in parts]
-    if key in candidates or any(part.removesuffix(".") == key for part in candidates):
+    if key in candidates or any(bare(part.removesuffix(".")) == key for part in candidates):
         return ReplyReading(wanted, "", True)
     said = candidates[-1]
     if re.search(r"\w", said):

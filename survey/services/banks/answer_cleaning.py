@@ -144,7 +144,7 @@ def tidy(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|mathit|texttt) ?\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"\\[()\[\]]", " ", text)
     text = re.sub(r"\\[,;! ]", "", text).replace("\\%", "%").replace("\\$", "$")
-    text = text.replace("{,}", ",")
+    text = re.sub(r"\^ ?\{ ?(-?\w+) ?\}", r"^\1", text.replace("{,}", ","))
     text = re.sub(r"\\[dt]?frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\}", r" \1/\2", text)
     text = re.sub(r"\\[dt]?frac ?(\d) ?(\d)", r" \1/\2", text)
     text = re.sub(r"\$(?! )([^$\n]+?)(?<! )\$(?!\d)", r"\1", text)  # A formula; "$5 and $6" are two sums.

@@ -60,6 +60,7 @@ MEASURES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 UNITS = {unit: (measure, Fraction(size)) for measure, units in MEASURES.items() for unit, size in units.items()}
 
+NO_UNITS = {"or", "and", "to", "not", "no", "but", "plus", "minus", "than", "maybe", "perhaps", "is", "was"}
 VARIABLES = ("x", "y", "z", "n")  # "2x" is no number.
 
 _SIGN = r"[+-] ?"
@@ -84,7 +85,8 @@ _UNIT = (
 QUANTITY = re.compile(
     rf"(?<![\w.,^/])(?<![A-Za-z]-)(?P<sign>(?<![\w)]){_SIGN})?(?P<currency>{_CURRENCY})? ?"
     rf"(?P<inner>(?<=[$\u20ac\u00a3\u00a5]){_SIGN})?"
-    rf"(?P<number>{_NUMBER})(?![\w]*\d)(?P<scale>{_SCALE})?(?P<unit>{_UNIT})?(?P<next> [A-Za-z\u00b0\u00b5/]+)?"
+    rf"(?P<number>{_NUMBER})(?![\w]*\d)(?P<scale>{_SCALE})?(?P<unit>{_UNIT})?"
+    r"(?P<next> [A-Za-z\u00b0\u00b5/]+(?:\^-?\d)?)?"
 )
 # Digits that stand in a number which cannot be read: an address 192.168.0.1, a run 1,5,2.
 UNREAD = re.compile(r"(?<![A-Za-z])\d[\d.,':/_^]*")
@@ -155,7 +157,8 @@ def quantity_of(text: str) -> Quantity | None:
     if (
         match["unit"] is None
         and len(words) <= 2
-        and all(re.fullmatch(r"[A-Za-z\u00b0\u00b5/]+", word) for word in words)
+        and all(re.fullmatch(r"[A-Za-z\u00b0\u00b5/]+(?:\^-?\d)?", word) for word in words)
+        and NO_UNITS.isdisjoint(word.casefold() for word in words)
     ):
         return _quantity(match)
     return None
