@@ -15,6 +15,13 @@ Place = TypeVar("Place")
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 # Letters that show nothing, beside those of the category Cf: a joiner, fillers, and marks that choose a form.
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+# Letters of other scripts that look like Latin ones in most fonts.
+TWINS = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b\u03bf\u03bd\u03c1",
+    "aeopcyxijsdqovp",
+)
+# How a letter of two or three bytes looks where UTF-8 was read as Windows-1252.
+TWICE = re.compile("[\u00c2\u00c3][\u00a0-\u00bf]|\u00e2\u20ac[\u0153\u02dc\u2122\u00a6]")
 JOINERS = "\u200c\u200d"
 
 
@@ -27,6 +34,19 @@ def control_character(text: str) -> str:
     name = {0: "a NUL character", 0x1B: "an escape character (U+001B)"}.get(letter, f"the character U+{letter:04X}")
     kind = "" if letter == 0 else ", which is half a letter" if letter >= 0xD800 else ", a control character"
     return f"holds {name}{kind}: remove it"
+
+
+def lost_letters(text: str) -> str:
+    """What shows that a text was saved or read in a wrong encoding before; empty where nothing does."""
+    if "\ufffd" in text:
+        return "holds U+FFFD, the sign for a letter that was lost when the text was saved: compare it with its source"
+    if held := TWICE.search(text):
+        try:
+            meant = held[0].encode("cp1252").decode()
+        except UnicodeError:
+            return ""
+        return f"holds {held[0]!r}, which may be {meant!r} read in a wrong encoding: compare it with its source"
+    return ""
 
 
 def unseen_letter(name: str) -> str:
@@ -70,6 +90,7 @@ def _is_seen(letter: str) -> bool:
 def look(name: str) -> str:
     """What two names have in common that look alike: not case, spaces, unseen letters or forms of letters."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    folded = folded.translate(TWINS)
     return " ".join("".join(one if one.isspace() or _is_seen(one) else "" for one in folded).split())
 
 

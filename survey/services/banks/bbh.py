@@ -10,6 +10,7 @@ from pathlib import Path
 
 from survey import letters
 
+from .decoding import json_of
 from .importing import Problems, QuestionRow, read_text_file
 from .markup import lines_to_breaks, multiple_choice
 
@@ -82,15 +83,22 @@ def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
     if len(problems) > before:
         return
     try:
-        examples = json.loads(text)["examples"]
-        pairs = [(str(example["input"]), str(example["target"])) for example in examples]
+        examples = json_of(text)["examples"]
+        pairs = [(example["input"], example["target"]) for example in examples]
     except json.JSONDecodeError as exc:
         problems.add(str(path), exc.lineno, "file", f"not JSON ({exc.msg}): mend it")
+        return
+    except ValueError as exc:
+        problems.add(str(path), 1, "file", f"not JSON that can be read ({exc}): mend it")
         return
     except (KeyError, TypeError):
         problems.add(str(path), 1, "examples", 'is not a list of {"input", "target"}: name a file of the benchmark')
         return
     for number, (given, target) in enumerate(pairs):
+        if not (isinstance(given, str) and isinstance(target, str)):
+            what = next(name for name, text in (("input", given), ("target", target)) if not isinstance(text, str))
+            problems.add(str(path), 1, f"examples.{number}.{what}", "is no text: put it in quotes")
+            continue
         for name, text in (("input", given), ("target", target)):
             if message := letters.control_character(text):  # JSON writes them with a backslash.
                 problems.add(str(path), 1, f"examples.{number}.{name}", message)

@@ -4,11 +4,14 @@ A mark of the byte order is no part of a text. Nothing is dropped in silence: a 
 encoding, or which holds control characters, is refused with these lines.
 """
 
+import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from survey.exceptions import FileErrors, Problem
 from survey.letters import CONTROL, control_character
@@ -37,6 +40,7 @@ MARKS = (
 MARK = "\ufeff"
 LINE_END = re.compile(r"\r\n|\r|\n")
 PROBLEMS_KEPT = 200
+LONGEST_INTEGER = 30  # digits
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,44 @@ def toml_text(content: bytes, file: str) -> str:
         FileErrors: with every line that is wrong.
     """
     return without_mac_ends(decode(content, file).text)
+
+
+def json_of(text: str) -> Any:
+    """The value that a JSON text stands for.
+
+    Raises:
+        ValueError: says what is wrong: it is no JSON, nests too deep, gives one name two values, or holds a number that
+            JSON has not or that is too large.
+    """
+    try:
+        return json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_short, object_pairs_hook=_named_once
+        )
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return value
+
+
+def _short(digits: str) -> int:
+    if len(digits) > LONGEST_INTEGER:
+        raise ValueError(f"{digits[:20]}... is too large a number")
+    return int(digits)
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _value in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None:
+        raise ValueError(f"{twice[:40]!r} stands twice in one object")
+    return dict(pairs)
 
 
 def without_mac_ends(text: str) -> str:

@@ -293,8 +293,11 @@ def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[Questi
             elif (twin := alike.add(value, row, beside=name)) is not None:
                 problems.note(row.file, row.line, name, f"{letters.differ(value, twin[0])} {_place(twin[1], row)}")
         for name in ("question", "answer", "domain", "reason"):
+            shown = row.text_column if name == "question" else name
             if message := letters.control_character(getattr(row, name)):
-                problems.add(row.file, row.line, row.text_column if name == "question" else name, message)
+                problems.add(row.file, row.line, shown, message)
+            elif message := letters.lost_letters(getattr(row, name)):
+                problems.note(row.file, row.line, shown, message)
         if not plain_text(row.question):
             problems.add(row.file, row.line, row.text_column, "is empty: give every question a text")
         first = first_of.setdefault(row.id, row)

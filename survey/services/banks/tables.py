@@ -41,6 +41,11 @@ OTHER_FILES = {
     b"PAR1": "a Parquet file: save the table as CSV",
     b"SQLite format 3": "a database: save the table as CSV",
     b"\x89PNG": "a picture: upload the table",
+    b"<!DOCTYPE": "a web page: save the table as CSV",
+    b"<html": "a web page: save the table as CSV",
+    b"<table": "a web page: save the table as CSV",
+    b"[{": "JSON: save the table as CSV",
+    b'{"': "JSON: save the table as CSV",
 }
 
 
@@ -157,7 +162,8 @@ def read(
     if not content.strip():
         raise refused(file, 1, EMPTY)
     for beginning, said in OTHER_FILES.items():
-        if content.startswith(beginning):
+        # Texts without a header may begin so: each is one field of a row.
+        if content.startswith(beginning) and not (header and beginning[:1] in b"<[{"):
             raise refused(file, None, f"is {said}")
     if content.startswith(b"PK"):
         from . import spreadsheets  # Not needed by most files, and costs time to load.

@@ -4,7 +4,9 @@ The kinds are those of public bug reports of comparable tools. Every reader goes
 that layer, and each reader once.
 """
 
+import csv
 import io
+import shutil
 from collections.abc import Callable
 from datetime import date, datetime, time
 from pathlib import Path
@@ -21,6 +23,7 @@ from predictors.markup import as_letters, plain_text
 from survey import letters
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.belief_update.reports import alignment_files
+from survey.instruments.cloze.reports import files as cloze_files
 from survey.models import Bank, LanguageModel, ModelAnswer, Question
 from survey.models.question import render_text
 from survey.services.banks import (
@@ -375,6 +378,8 @@ def test_names_look_alike_whatever_case_spaces_and_forms() -> None:
     for name in ("M one", "m  one", "m\u00a0one", "m\u200b one", "ｍ one"):
         assert alike.add(name, 3) == ("m one", 1)
     assert alike.add("m two", 4) is None and alike.add("M ONE", 5, beside="other") is None
+    assert alike.add("gpt-4o", 6) is None and alike.add("gpt-4\u043e", 7) == ("gpt-4o", 6)
+    assert alike.add("\u0410", 8) is None and alike.add("\u0391", 9) is None
     assert letters.look("é") == letters.look("e\u0301") and letters.look("STRASSE") == letters.look("straße")
 
 
@@ -614,6 +619,55 @@ def test_json_of_a_benchmark_is_refused_with_what_cannot_be_stored(tmp_path: Pat
     assert [one.field for one in found.found] == ["examples.1.input", "examples.1.target"]
 
 
+@pytest.mark.parametrize(
+    ("text", "field", "said"),
+    [
+        ('{"examples": [{"input": null, "target": "x"}]}', "examples.0.input", "is no text"),
+        ('{"examples": [{"input": "a", "target": true}]}', "examples.0.target", "is no text"),
+        ('{"examples": [{"input": "a", "target": 1}]}', "examples.0.target", "is no text"),
+        ('{"examples": [], "examples": [{"input": "a", "target": "x"}]}', "file", "'examples' stands twice"),
+        ('{"examples": [{"input": "a", "input": "b", "target": "x"}]}', "file", "'input' stands twice"),
+        ('{"examples": [{"input": "a", "target": NaN}]}', "file", "NaN is no number of JSON"),
+        ('{"examples": [{"input": "a", "target": 1e400}]}', "file", "too large a number"),
+        ('{"n": ' + "9" * 5000 + "}", "file", "too large a number"),
+        ('{"n": ' + "[" * 100_000, "file", "nests too deep"),
+        ('{"examples": 3}', "examples", "is not a list"),
+        ("[1, 2]", "examples", "is not a list"),
+    ],
+)
+def test_json_that_two_readers_read_otherwise_is_refused(tmp_path: Path, text: str, field: str, said: str) -> None:
+    written(tmp_path / "navigate.json", text.encode())
+    found = Problems()
+    assert not list(formats.read(tmp_path, found, format="bbh"))
+    assert [one.field for one in found.found] == [field] and said in found.found[0].message
+
+
+@pytest.mark.parametrize("text", ['{"dog": true}', '{"dog": 1, "dog": 2}', '{"dog": NaN}', '{"dog": 0}', "[" * 100_000])
+def test_counts_of_answers_are_whole_numbers_that_stand_once(text: str) -> None:
+    assert cloze_files._answers(text) is None
+
+
+def test_letters_that_were_lost_before_are_said() -> None:
+    table = tables.read(
+        text_of(rows=[HEADER, ["q1", "geo", "caf\ufffd?", "Ã©tÃ©"], ["q2", "geo", "é Ã b", "Â£"]]).encode(), "b"
+    )
+    proposal = uploads.proposal_of(table)
+    assert not proposal.problems
+    assert [note.split(": ", 2)[:2] for note in proposal.notes] == [
+        ["b:2", "question"],
+        ["b:2", "answer"],
+        ["b:3", "answer"],
+    ]
+    assert "U+FFFD" in proposal.notes[0] and "may be 'é'" in proposal.notes[1] and "may be '£'" in proposal.notes[2]
+
+
+@pytest.mark.parametrize("content", ["<!DOCTYPE html><html>", "<table><tr>", '[{"id": "q1"}]', '{"id": "q1"}'])
+def test_a_page_or_json_is_called_what_it_is(content: str) -> None:
+    with pytest.raises(FileErrors, match="save the table as CSV"):
+        tables.read(content.encode(), "b.csv")
+    assert tables.read(content.encode(), "b.csv", header=("text",)).rows
+
+
 # Study files
 
 STUDY = 'title = "One\\u0007"\r[a]\rb = ["x", "y\\u001b"]\r'
@@ -684,3 +738,32 @@ def test_small_inputs_of_other_trackers(tracker_inputs: Path, name: str, said: s
 @pytest.mark.parametrize("name", ["study_utf16.toml", "study_mac.toml"])
 def test_study_files_of_other_trackers_are_read(tracker_inputs: Path, name: str) -> None:
     assert creating.read_study_file(tracker_inputs / name).startswith('slug = "g"\n')
+
+
+def test_look_alike_models_of_other_trackers_are_named(tracker_inputs: Path, bank: Bank) -> None:
+    with pytest.raises(FileErrors) as error:
+        model_answers.import_answers(tracker_inputs / "look_alike_models.csv", bank)
+    assert [line.split(":")[1] for line in error.value.lines] == ["3", "4", "5"] and not ModelAnswer.objects.exists()
+
+
+@pytest.mark.django_db
+def test_doubles_of_other_trackers_are_said(tracker_inputs: Path, capsys: Any) -> None:
+    call_command("import_questions", str(tracker_inputs / "mmlu_doubles"), bank="inputs", format="mmlu")
+    said = capsys.readouterr()
+    assert "the same question" in said.out + said.err and "and one of them is the key" in said.out + said.err
+
+
+def test_ties_of_other_trackers_have_no_first(tracker_inputs: Path, tmp_path: Path, capsys: Any) -> None:
+    call_command("preferences", comparisons=tracker_inputs / "all_ties.csv", out=tmp_path / "out")
+    said = capsys.readouterr().out
+    assert "First is" not in said and "equal" in said
+
+
+@pytest.mark.django_db
+def test_readings_of_other_trackers_are_compared_on_what_all_have_read(tracker_inputs: Path, tmp_path: Path) -> None:
+    models = [f"{name}=file:{tracker_inputs / f'readings_{name}_first.csv'}" for name in ("without", "with")]
+    texts = shutil.copy(tracker_inputs / "first_tokens.txt", tmp_path / "t49_lines.txt")  # As its readings call it.
+    call_command("perplexity", texts, "--lines", *(f"--model={one}" for one in models), out=tmp_path)
+    with (tmp_path / "perplexity.csv").open(newline="", encoding="utf-8") as file:
+        bits = [row["bits_per_character"] for row in csv.DictReader(file)]
+    assert len(bits) == 2 and bits[0] == bits[1]

@@ -1,6 +1,5 @@
 """Norms and readings that somebody has: CSV files, checked as a whole before anything is worked out."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ import numpy as np
 
 from survey.instruments.cloze.analysis.normalising import normalised
 from survey.services.banks.csv_rows import nats_of, number_or_nan, row_file, whole_of
+from survey.services.banks.decoding import json_of
 from survey.services.banks.importing import Problems
 
 NORMS = ("sentence", "position", "word")
@@ -345,9 +345,9 @@ def _facts(file: str, line: int, row: Mapping[str, str], problems: Problems) -> 
 
 def _answers(text: str) -> dict[str, int] | None:
     try:
-        found = json.loads(text)
+        found = json_of(text)
     except ValueError:
         return None
-    if not isinstance(found, dict) or not all(isinstance(one, int) and one > 0 for one in found.values()):
+    if not isinstance(found, dict) or not all(type(one) is int and one > 0 for one in found.values()):
         return None
     return found

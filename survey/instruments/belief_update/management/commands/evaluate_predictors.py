@@ -1,7 +1,6 @@
 """`manage.py evaluate_predictors --train FILE --test FILE`, or `--study SLUG`: compare predictors of belief change."""
 
 import errno
-import json
 import os
 import re
 import tempfile
@@ -28,6 +27,7 @@ from survey.exceptions import HunchError
 from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.reports import releasing
 from survey.instruments.belief_update.reports.alignment_files import read_pairs
+from survey.services.banks.decoding import json_of
 from survey.services.base import keys
 from survey.services.results import reports
 from survey.services.studies import finding
@@ -96,8 +96,8 @@ def setting(text: str) -> tuple[str, str, Any]:
 def _value(text: str) -> Any:
     """A setting's value: JSON where it is JSON, else the text."""
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return json_of(text)
+    except ValueError:
         return text
 
 
