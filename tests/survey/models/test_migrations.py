@@ -2,12 +2,17 @@
 
 from datetime import timedelta
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 
-from survey.models import Amendment, CompletionCode, Study, StudyMembership
+from survey.instruments.belief_update.models import TargetAnswer
+from survey.instruments.own_answers.models import OwnAnswer
+from survey.instruments.preference.models import JudgeVerdict
+from survey.models import Amendment, CompletionCode, LanguageModel, ModelAnswer, Study, StudyMembership
 from survey.services.base import rights
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.base.rights import Right
@@ -114,3 +119,41 @@ def test_the_study_of_an_old_audit_entry_is_read_off_its_words() -> None:
         ("unknown stage 1", {"study": "unknown"}, ""),
     ):
         assert study_in(subject, detail, slugs) == study, subject
+
+
+def test_what_was_judged_before_was_judged_by_the_first_rules_and_what_was_imported_by_none() -> None:
+    stage = cast.open_stage("old")
+    stage.study.bank.questions.filter(external_id="q39").update(answer="")
+    answers = [
+        ("right", {"request_sha256": "a", "correct": True}, "1", 0),
+        ("unread", {"request_sha256": "b", "correct": False, "reason": "the reply names no option"}, "1", 1),
+        ("imported", {"correct": False, "reason": "as its file says"}, "", 0),
+        ("keyless", {"request_sha256": "c", "correct": None, "reason": "no key"}, "", 0),
+    ]
+    questions = stage.study.bank.questions
+    for name, values, _rules, _unreadable in answers:
+        of = questions.filter(answer="") if name == "keyless" else questions.exclude(answer="")
+        ModelAnswer.objects.create(
+            language_model=LanguageModel.named(name), question=of.first(), response="x", **values
+        )
+    a, b = ModelAnswer.objects.order_by("pk")[:2]
+    for first, sha256 in (("a", "d"), ("b", "")):
+        JudgeVerdict.objects.create(judge=a.language_model, a=a, b=b, first=first, request_sha256=sha256)
+    assignment = cast.assignment(cast.sitting(stage), stage.slots.first())
+    response = cast.response(assignment)
+    own = OwnAnswer.objects.create(response=response, text="42", correct=True)
+    target = TargetAnswer.objects.create(response=response, text="A", correct=True)
+    editor = SimpleNamespace(connection=connection, execute=connection.cursor().execute)
+    for place in (
+        "survey.migrations.0041_rules_of_verdicts",
+        "survey.instruments.belief_update.migrations.0007_rules_of_verdicts",
+        "survey.instruments.own_answers.migrations.0002_rules_of_verdicts",
+        "survey.instruments.preference.migrations.0002_rules_of_scores",
+    ):
+        import_module(place).name_the_first_rules(apps, editor)
+    written = ModelAnswer.objects.values_list("language_model__name", "rules_version", "unreadable")
+    assert set(written) == {(name, rules, unreadable) for name, _values, rules, unreadable in answers}
+    assert dict(JudgeVerdict.objects.values_list("first", "rules_version")) == {"a": "1", "b": ""}
+    own.refresh_from_db()
+    target.refresh_from_db()
+    assert (own.rules_version, target.rules_version) == ("1", "1")
