@@ -7,7 +7,7 @@ import pytest
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError
-from survey.models import Assignment, AssignmentCondition, Sitting, Slot, Study
+from survey.models import Assignment, AssignmentCondition, ChosenLevels, ConditionLevel, Sitting, Slot, Study
 from survey.services.answers import conditions
 from survey.services.sittings import expiry
 from survey.services.studies import creating
@@ -155,3 +155,49 @@ def test_an_answer_is_kept_only_where_all_levels_fit() -> None:
         conditions.has_levels(one, {"reply": {"hidden": "shown", "shown": "hidden"}[reply]}) for one in given
     )
     assert all(conditions.has_levels(one, {}) for one in given)
+
+
+WAVES: dict[str, Any] = {
+    "panel": {"kind": "links", "currency": "USD", "reward": 100},
+    "stages": [{"sittings": 2}, {"sittings": 2, "wave": 2}, {"sittings": 2, "wave": 3}],
+    "waves": [{"after_days": 1, "open_days": 7, "levels": "drawn"}, {"after_days": 1, "open_days": 7}],
+}
+
+
+def test_a_level_is_kept_of_the_wave_before_unless_it_is_gone_or_another_one_was_chosen() -> None:
+    study = cast.small_study(conditions=[{"factor": "framing", "levels": ["gain", "loss", "none"]}], **WAVES)
+    stages = [cast.stage_of(study, index) for index in (1, 2, 3)]
+    first = cast.sitting(stages[0])
+    sittings = [first, *(cast.sitting(one, respondent=first.respondent, wave=one.index) for one in stages[1:])]
+    values = {"factor": "framing", "probability": 0.25, "seed": 7}
+    ConditionLevel.objects.create(sitting=sittings[1], level="loss", **values)
+    ConditionLevel.objects.create(sitting=sittings[0], level="gain", **values)
+    third = sittings[2]
+    ChosenLevels.objects.create(sitting=third, levels={"framing": "none"})
+
+    def drawn() -> tuple[str, float, bool]:
+        ConditionLevel.objects.filter(sitting=third).delete()
+        conditions.draw_for_sitting(third, stages[2])
+        row = ConditionLevel.objects.get(sitting=third)
+        return row.level, row.probability, row.seed == 7
+
+    assert drawn() == ("loss", 0.25, True), "that of wave 2; nobody chooses in a study that is no test copy"
+    ConditionLevel.objects.filter(sitting=sittings[1]).update(level="gone")
+    level, probability, is_kept = drawn()
+    assert level in ("gain", "loss", "none") and (probability, is_kept) == (1 / 3, False)
+    ConditionLevel.objects.filter(sitting=sittings[1]).update(level="loss")
+    third.stage.study.test_of = study
+    assert drawn() == ("none", 1.0, False)
+
+
+def test_two_factors_with_the_same_levels_are_drawn_by_seeds_of_their_own() -> None:
+    factors = [{"factor": name, "levels": ["one", "two"]} for name in ("framing", "order")]
+    sitting = cast.begin(cast.open_stage(conditions=factors).study)
+    assert len(set(sitting.conditions.values_list("seed", flat=True))) == 2
+
+
+def test_it_refuses_levels_whose_options_do_not_fit_together() -> None:
+    sure = {"factor": "sure", "levels": ["no", "yes"], "options": {"yes": {"confidence": True}}}
+    own = {"factor": "own", "levels": ["yes", "no"], "options": {"no": {"own_answer": False}}}
+    said = refused(conditions=[sure, own], instrument={"kind": "belief_update", "options": {"own_answer": True}})
+    assert "conditions: sure=yes, own=no together: " in said and "own_answer = true" in said
