@@ -13,6 +13,7 @@ from django.utils import timezone
 from survey.contracts.panels import PanelIds
 from survey.exceptions import FileErrors, StateRefused
 from survey.models import Amendment, AuditEntry, Posting, Respondent, Sitting, Stage, Study
+from survey.services.answers import blinding
 from survey.services.plans import planning
 from survey.services.results.export import files
 from survey.services.results.export.sitting_files import sitting_files
@@ -449,3 +450,110 @@ def test_the_currency_stays_once_somebody_was_promised_pay_in_it(kind: str, stay
     assert changed_by(None, study, panel=pounds) == ["panel.currency"] * stays
     if stays:
         assert "promised their pay in this currency" in refusals(study, panel=pounds)[0]
+
+
+# What has happened, and what may change then
+
+
+def change(key: str, old: Any = 1, new: Any = 2) -> amending.Change:
+    path = tuple(int(part) - 1 if part.isdecimal() else part for part in key.split("."))
+    return amending.Change(path, old, new)
+
+
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("is_locked", "has_people", "has_agreed", "is_at_panel", "has_promised_pay"), False),
+    **dict.fromkeys(("planned", "scored", "pilots_over", "posted"), frozenset()),
+    "learnt": 0,
+    "stages": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "facts", "reason"),
+    [
+        ("bank", 1, 2, {"planned": {1}}, "items were drawn from it"),
+        ("bank", 1, 2, {"is_locked": True}, ""),
+        ("instrument.kind", 1, 2, {"planned": {1}}, "items were drawn from it"),
+        ("panel.kind", 1, 2, {"has_people": True}, "people have come from this panel"),
+        ("panel.reward", 1, 2, {"has_people": True, "is_locked": True}, ""),
+        ("blind", True, False, {}, "until an owner unblinds the study"),
+        ("blind", False, True, {}, ""),
+        ("texts.language", "en", "de", {"is_locked": True}, "words of the first language"),
+        ("texts.languages", 1, 2, {"is_locked": True}, "words of the first language"),
+        ("texts.language", "en", "de", {"planned": {1}}, ""),
+        ("texts.answerer.a", 1, 2, {"is_locked": True}, "in the questions that are measured"),
+        ("predictor.name", 1, 2, {"learnt": 2}, "stage 2 has trained it"),
+        ("predictor.name", 1, 2, {"planned": {1}}, ""),
+        ("seed", 1, 2, {"planned": {1, 2}, "pilots_over": {1}}, "stage 2 was drawn by it"),
+        ("seed", 1, 2, {"planned": {1}, "pilots_over": {1}, "is_locked": True}, ""),
+        ("candidates.size", 1, 2, {"scored": {2}}, "stage 2 was drawn by it"),
+        ("sitting.begins_per_address", 1, 2, {"planned": {1}, "is_locked": True}, ""),
+        ("quotas.1.cells.1.places", 1, 2, {"is_locked": True}, ""),
+        ("quotas.1.cells.1.answers", 1, 2, {"is_locked": True}, "it changes what is measured"),
+        ("blocks.2.text", 1, 2, {"is_locked": True}, ""),
+        ("blocks.2", 1, 2, {"is_locked": True}, "it changes what is measured"),
+        ("blocks.2.fields.1.label", 1, 2, {"is_locked": True}, "it changes what is measured"),
+        ("stages.2", 1, None, {"planned": {1, 2}, "posted": {2}}, "stage 2 is planned, so it cannot be removed"),
+        ("stages.2", 1, None, {"planned": {1}, "posted": {2}}, "stage 2 is posted at the panel"),
+        ("stages.2", 1, None, {"planned": {1}}, ""),
+        ("stages.2.train", 1, 2, {"planned": {1, 2}, "learnt": 1}, ""),
+        ("stages.2.opens", 1, 2, {"planned": {1, 2}, "learnt": 2}, "stage 2 is planned: a plan is never changed"),
+        ("stages.2.sittings", 1, None, {"planned": {1, 2}}, "stage 2 is planned: a plan is never changed"),
+        ("stages.2.sittings", 1, 2, {"planned": {1}, "scored": {2}, "learnt": 1}, "stage 2 is being planned"),
+        ("stages.3", None, 2, {"planned": {1, 2}, "learnt": 2}, "stage 2 is closed: a stage after it"),
+        ("stages.3", None, 2, {"planned": {1, 2}, "learnt": 1}, ""),
+    ],
+)
+def test_what_happened_decides_what_may_change(
+    key: str, old: Any, new: Any, facts: dict[str, Any], reason: str
+) -> None:
+    refusal = amending._World(**{**NOTHING, **facts}).refuses(change(key, old, new))
+    assert refusal == reason if not reason else reason in refusal
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_the_consent_needs_a_new_version_once_there_are_people(is_asked: bool) -> None:
+    world = amending._World(**{**NOTHING, "has_people": is_asked})
+    old, new = ({"blocks": [{"text": text, "version": "1"}]} for text in ("A", "B"))
+    assert bool(world.refuses_new_consent(old, new)) == is_asked
+    assert world.refuses_new_consent(old, {"blocks": [{"text": "B", "version": "2"}]}) == ""
+    assert world.refuses_new_consent(old, {"blocks": [{"text": "A", "version": "1"}]}) == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "paid", "unpaid"),
+    [
+        ("panel", True, True),
+        ("panel.kind", True, True),
+        ("panel.codes.completed", True, True),
+        ("panel.codes.no_consent", False, False),
+        ("panel.devices", False, False),
+        ("quotas.1.cells.1.places", True, False),
+        ("stages.2", True, False),
+        ("stages.2.sittings", True, False),
+        ("stages.2.design.kind", False, False),
+        ("sitting.begins_per_address", True, False),
+        ("sitting.items", False, False),
+        ("title", False, False),
+    ],
+)
+def test_what_moves_money_is_told_by_its_key(key: str, paid: bool, unpaid: bool) -> None:
+    assert (amending.costs(change(key), pays=True), amending.costs(change(key), pays=False)) == (paid, unpaid)
+
+
+def test_who_makes_a_paid_study_an_open_one_does_not_change_its_places_unasked(editor: Any) -> None:
+    """People are paid by the file before: what is about money stays so."""
+    study = cast.study(panel=AT_LIST, stages=[{"sittings": 2}])
+    cast.join(editor, study, "editor", may_spend=False)
+    assert "stages.1.sittings" in changed_by(editor, study, stages=[{"sittings": 3}])
+
+
+def test_an_unblinded_study_stays_so_whatever_its_next_file_says() -> None:
+    factors = {"conditions": [{"factor": "framing", "levels": ["a", "b"]}], "blind": True}
+    study = cast.study(**factors)
+    blinding.unblind(study, reason="It is over.")
+    amend(study, **factors, title="Another")
+    assert not fresh(study).is_blind and fresh(study).config.blind
+    other = cast.study(**{**factors, "slug": "other", "blind": False})
+    amend(other, **factors, slug="other")
+    assert fresh(other).is_blind

@@ -6,9 +6,10 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from survey.models import Stage, Study
+from survey.exceptions import StateRefused
+from survey.models import AuditEntry, Stage, Study
 from survey.services.studies import file_texts
-from survey.services.studies.archiving import archive
+from survey.services.studies.archiving import archive, bring_back
 from survey.services.studies.creating import create_study
 from survey.study_file import parse
 from tests import cast
@@ -132,3 +133,19 @@ def test_a_seed_that_does_not_fill_the_booklets_is_replaced_and_other_problems_a
     create_study(text=changed, source_name="new.toml")
     broken = cast.study_text(bank="lost")
     assert file_texts.with_fitting_seed(broken) == broken
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["planned", "open", "paused", "closing"])
+def test_a_study_is_archived_once_unless_a_stage_runs(state: str) -> None:
+    study = cast.planned_stage().study
+    Stage.objects.filter(study=study, index=1).update(state=state)
+    if state in ("open", "paused", "closing"):
+        with pytest.raises(StateRefused, match=f"stage 1 is {state}: close it"):
+            archive(study)
+        return
+    first = archive(study).archived_at
+    assert archive(study).archived_at == first is not None
+    assert bring_back(study).archived_at is None and bring_back(study).archived_at is None
+    said = AuditEntry.objects.filter(action__in=("archive_study", "bring_back_study")).order_by("pk")
+    assert [entry.action for entry in said] == ["archive_study", "bring_back_study"]

@@ -128,3 +128,37 @@ def test_a_member_keeps_their_role_and_the_link(study: Study, owner: User) -> No
         members.accept(made, user=owner, now=timezone.now())
     assert members.find_invitation(secret, timezone.now()) == made
     assert study.memberships.get().role == "owner"
+
+
+def test_a_link_that_was_found_before_it_ended_makes_nobody_a_member(study: Study, owner: User) -> None:
+    now = timezone.now()
+    made, _secret = invited(study, owner, now=now)
+    revoked, _secret = invited(study, owner, now=now)
+    other = user("other")
+    with pytest.raises(NotFound):
+        members.accept(made, user=other, now=made.expires_at)
+    assert members.revoke_invitation(revoked, now=now, by=owner)
+    with pytest.raises(NotFound):
+        members.accept(revoked, user=other, now=now)
+    assert members.open_invitations(study, now) == [made]
+    assert members.open_invitations(study, made.expires_at) == []
+    assert members.accept(made, user=other, now=made.expires_at - timedelta(seconds=1)).user == other
+    assert members.open_invitations(study, now) == [] and not members.revoke_invitation(made, now=now, by=owner)
+    assert members.open_invitations(cast.small_study("another", on=study.bank), now) == []
+
+
+def test_what_changes_nothing_is_no_entry_and_who_could_spend_still_can(study: Study, owner: User) -> None:
+    cast.join(owner, study, may_spend=True)
+    other = user("other")
+    members.set_member(study, user=other, role="viewer", may_spend=True, by=again(owner))
+    cast.join(owner, study, may_spend=False)
+    before = AuditEntry.objects.count()
+    members.set_member(study, user=other, role="viewer", may_spend=True, by=again(owner))
+    assert AuditEntry.objects.count() == before
+    assert members.set_member(study, user=other, role="editor", may_spend=True, by=again(owner)).role == "editor"
+    entry = AuditEntry.objects.first()
+    assert (entry.detail["was"], entry.detail["could_spend"]) == ("viewer", True)
+    member = study.memberships.get(user=other)
+    members.remove_member(member)
+    members.remove_member(member)
+    assert AuditEntry.objects.filter(action="remove_member").count() == 1
