@@ -4,18 +4,25 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey import study_file
 from survey.contracts import instruments
 from survey.exceptions import Problem
-from survey.study_file import StudyConfig, StudyFileError
+from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyConfig, StudyFileError
+from survey.study_file.blocks import ConditionConfig
+from survey.study_file.closing import CompletionSignatureConfig
+from survey.study_file.panel import PanelConfig
+from survey.study_file.quotas import CellConfig
 from survey.study_file.reading import models_in
+from survey.study_file.rules import SpeederRule
+from survey.study_file.sampling import PredictorConfig
 
 ROOT = Path(settings.BASE_DIR)
 
@@ -346,3 +353,212 @@ def test_the_page_of_the_study_file_names_every_predictor_and_its_parameters(nam
     section = page[page.index("## `[predictor]`") : page.index("## `[sitting]`")]
     assert f'`"{name}"`' in section
     assert [param for param in default_params(name) if f"`{param}`" not in section] == []
+
+
+# Rules within one table, each at its bound: what is refused, and the nearest that is not
+
+VALUE = {"filter_id": "age", "selected_values": ["a", "b"]}
+GROUP = {"filter_id": "and", "selected_filters": [VALUE]}
+ADDRESS = "https://panel.example/done?cc={code}"
+PANEL: list[tuple[dict[str, Any], str]] = [
+    ({"reward": 100, "turned_away_pay": 101}, "turned_away_pay is above the reward"),
+    ({"reward": 100, "turned_away_pay": 100}, ""),
+    ({"turned_away_pay": 100}, ""),
+    ({"reward": 100, "screen_out_pay": 100, "screen_out_places": 2}, "must be below the reward"),
+    ({"reward": 100, "screen_out_pay": 99, "screen_out_places": 2}, ""),
+    ({"screen_out_pay": 9}, "belong together"),
+    ({"screen_out_places": 9}, "belong together"),
+    ({"reward": True}, "should be a valid integer"),
+    ({"spending_cap": True}, "should be a valid integer"),
+    ({"reward": 0}, "greater than or equal to 1"),
+    ({"spending_cap": 0, "turned_away_pay": 0, "bonus_per_point": 0}, ""),
+    ({"bonus_per_point": -1}, "greater than or equal to 0"),
+    ({"filter_set": "x", "filters": [VALUE]}, "the panel takes one of the two"),
+    ({"filter_set": "x", "representative_sample": "UK_REP_SAMPLE"}, "takes no filters beside it"),
+    ({"filters": [VALUE], "representative_sample": "UK_REP_SAMPLE"}, "takes no filters beside it"),
+    ({"representative_sample": "UK_REP_SAMPLE"}, ""),
+    ({"content_warning_details": "blood"}, "say of which kind"),
+    ({"content_warning_details": "blood", "content_warning": "explicit"}, ""),
+    ({"content_warning": "explicit"}, ""),
+    ({"parameters": {"time": "t"}}, "add signed_entry = true"),
+    ({"parameters": {"signature": "s"}}, "add signed_entry = true"),
+    ({"parameters": {"time": "t", "signature": "s"}, "signed_entry": True}, ""),
+    ({"parameters": {"person": "TS"}, "signed_entry": True}, "two parameters have the same name"),
+    ({"parameters": {"person": "sig"}, "signed_entry": True}, "two parameters have the same name"),
+    ({"parameters": {"person": "sig"}}, ""),
+    ({"parameters": {"person": "a", "study": "A"}}, "two parameters have the same name"),
+    ({"parameters": {"person": "a", "submission": "a"}}, "two parameters have the same name"),
+    ({"parameters": {"person": "Consent"}}, "used by the pages themselves"),
+    ({"formats": [{"of": "person"}, {"of": "person"}]}, "person is named twice"),
+    ({"formats": [{"of": "person"}, {"of": "study"}]}, ""),
+    ({"formats": [{"of": "person", "shortest": 5, "longest": 4}]}, "shortest is above longest"),
+    ({"formats": [{"of": "person", "shortest": 5, "longest": 5}]}, ""),
+    ({"filters": [{**VALUE, "selected_range": {"lower": 1}}]}, "needs either selected_values or selected_range"),
+    ({"filters": [{"filter_id": "age"}]}, "needs either selected_values or selected_range"),
+    ({"filters": [{"filter_id": "age", "selected_range": {"lower": 2, "upper": 1}}]}, "lower is above upper"),
+    ({"filters": [{"filter_id": "age", "selected_range": {"lower": 1, "upper": 1}}]}, ""),
+    ({"filters": [{"filter_id": "age", "selected_range": {"lower": 1, "upper": "2020-01-01"}}]}, "both be dates"),
+    ({"filters": [{"filter_id": "age", "selected_range": {}}]}, "needs lower, upper or both"),
+    ({"filters": [{**VALUE, "weightings": {"c": 1}}]}, "c is not among selected_values"),
+    ({"filters": [{**VALUE, "weightings": {"a": 1}}]}, ""),
+    ({"filters": [{**GROUP, "selected_values": ["a"]}]}, "needs selected_filters and nothing else"),
+    ({"filters": [{**GROUP, "weightings": {"a": 1}}]}, "needs selected_filters and nothing else"),
+    ({"filters": [{"filter_id": "or"}]}, "needs selected_filters and nothing else"),
+    ({"filters": [{**VALUE, "selected_filters": [VALUE]}]}, "selected_filters belong to a group"),
+    ({"filters": [{"filter_id": "or", "selected_filters": [{"filter_id": "and", "selected_filters": [GROUP]}]}]}, ""),
+    (
+        {
+            "filters": [
+                {
+                    "filter_id": "or",
+                    "selected_filters": [
+                        {"filter_id": "or", "selected_filters": [{"filter_id": "and", "selected_filters": [GROUP]}]}
+                    ],
+                }
+            ]
+        },
+        "4 deep; at most 3",
+    ),
+    ({"completion_url": "http://panel.example/{code}"}, "write https://HOST"),
+    ({"completion_url": "https://{code}.example/"}, "write https://HOST"),
+    ({"completion_url": "https://panel.example{code}"}, "write https://HOST"),
+    ({"completion_url": "http://127.0.0.1:8000/{code}"}, ""),
+    ({"completion_url": f"{ADDRESS}&x={{nobody}}"}, "there is no {nobody}"),
+    ({"completion_url": f"{ADDRESS}&x={{code}}"}, "{code} stands in it twice"),
+    ({"completion_url": f"{ADDRESS}&sig={{signature}}"}, "needs [panel.completion_signature]"),
+    ({"completion_url": ADDRESS, "completion_signature": {}}, "no completion address has {signature}"),
+    ({"completion_url": f"{ADDRESS}&sig={{signature}}", "completion_signature": {}}, ""),
+    ({"completion_url": f"{ADDRESS}&sig={{signature}}&x=1", "completion_signature": {}}, "as the last parameter"),
+    (
+        {"completion_url": f"{ADDRESS}&sig={{signature}}&x=1", "completion_signature": {"of": ["person", "code"]}},
+        "",
+    ),
+    (
+        {"completion_url": f"{ADDRESS}&sig={{signature}}", "completion_signature": {"of": ["code", "code"]}},
+        "name at least one value, and each once",
+    ),
+    ({"completion_url": f"{ADDRESS}&sig={{signature}}", "completion_signature": {"of": []}}, "name at least one value"),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), PANEL)
+def test_a_panels_keys_fit_together(given: dict[str, Any], says: str) -> None:
+    if not says:
+        PanelConfig.model_validate(given)
+        return
+    with pytest.raises(ValidationError) as refused:
+        PanelConfig.model_validate(given)
+    assert says in str(refused.value)
+
+
+def test_a_panels_keys_say_where_people_go_and_what_they_cost() -> None:
+    own = {"study_full": "https://panel.example/full?p={person}", "no_consent": "https://panel.example/no"}
+    panel = PanelConfig.model_validate(
+        {
+            "completion_url": ADDRESS,
+            "completion_urls": own,
+            "reward": 90,
+            "screen_out_pay": 20,
+            "screen_out_places": 5,
+            "filters": [{"filter_id": "or", "selected_filters": [{**VALUE, "weightings": {"a": 1}}]}],
+        }
+    )
+    assert panel.screen_outs == 100 and PanelConfig().screen_outs == 0
+    assert panel.closing_template("completed") == ADDRESS and panel.closing_template("no_consent") == own["no_consent"]
+    assert panel.needed_for_closing == {"person"} and panel.uses_codes
+    personal = [outcome for outcome in ("completed", "no_consent", "study_full") if panel.is_personal_after(outcome)]
+    with_code = [outcome for outcome in ("completed", "no_consent", "study_full") if panel.takes_code_after(outcome)]
+    assert (personal, with_code) == (["study_full"], ["completed"])
+    assert panel.address_after("completed", "A&B") == "https://panel.example/done?cc=A%26B"
+    assert panel.address_after("study_full", "A") == "" and panel.address_after("no_consent", "A") == own["no_consent"]
+    assert [one.is_weighted for one in panel.filters] == [True] and panel.filters[0].depth == 1
+    assert panel.given_keys == [
+        *("reward", "screen_out_pay", "screen_out_places", "filters", "completion_urls"),
+    ]
+    signed = PanelConfig.model_validate(
+        {
+            "completion_url": "https://panel.example/?sig={signature}",
+            "completion_signature": {"of": ["person", "code"], "separator": "|"},
+        }
+    )
+    assert signed.needed_for_closing == {"person", "signature"}
+    signature = signed.completion_signature
+    assert signature is not None and signature.text_to_sign("x", {"code": "C", "person": "P"}) == "P|C"
+    whole = "https://panel.example/?a=1&sig={signature}"
+    for of, text in (("address", whole[:26]), ("address_and_separator", whole[:27])):
+        assert CompletionSignatureConfig(of=of).text_to_sign(whole, {}) == text
+
+
+NUMBER = {"name": "age", "label": "Age?", "kind": "number"}
+STAGE = {"sittings": 40}
+TABLES: list[tuple[type[BaseModel], dict[str, Any], str]] = [
+    (FieldConfig, {**NUMBER, "minimum": 18, "bands": [18]}, "nobody can be in the lowest or highest band"),
+    (FieldConfig, {**NUMBER, "minimum": 18, "bands": [19], "maximum": 19}, ""),
+    (FieldConfig, {**NUMBER, "bands": [20], "maximum": 19}, "nobody can be in the lowest or highest band"),
+    (FieldConfig, {**NUMBER, "bands": [20, 20]}, "each above the one before"),
+    (FieldConfig, {**NUMBER, "bands": [20, 21]}, ""),
+    (StageConfig, {**STAGE, "stop": {"width": 0.1, "after": 41}}, "the stage has 40 sittings"),
+    (StageConfig, {**STAGE, "stop": {"width": 0.1, "after": 40}}, ""),
+    (StageConfig, {**STAGE, "stop": {"width": 0.1, "after": 29}}, "greater than or equal to 30"),
+    (StageConfig, {**STAGE, "stop": {"width": 0}}, "greater than 0"),
+    (StageConfig, {**STAGE, "stop": {"width": 0.1}, "pilot": True}, "a pilot's answers are not estimated"),
+    (StageConfig, {**STAGE, "stop": {"width": 0.1}, "responses_per_item": 2}, "use responses_per_item = 1"),
+    (StageConfig, {**STAGE, "stop": {"width": 0.1}, "design": {"kind": "test_set"}}, "no mean over all candidates"),
+    (StageConfig, {**STAGE, "responses_per_item": 3, "design": {"kind": "test_set", "responses_per_pair": 4}}, "keep"),
+    (StageConfig, {**STAGE, "responses_per_item": 4, "design": {"kind": "test_set", "responses_per_pair": 4}}, ""),
+    (SpeederRule, {"seconds_per_item": 0, "words_per_second": 0}, "nobody is ever flagged"),
+    (SpeederRule, {"seconds_per_item": 0}, ""),
+    (SpeederRule, {"words_per_second": 0}, ""),
+    (ConditionConfig, {"factor": "f", "levels": ["a", "a"]}, "two levels have the same name"),
+    (ConditionConfig, {"factor": "f", "levels": ["a"]}, "at least 2"),
+    (ConditionConfig, {"factor": "f", "levels": ["a", "b"], "options": {"c": {}}}, "not among the levels"),
+    (BlockConfig, {"kind": "debriefing"}, "needs text"),
+    (BlockConfig, {"kind": "form", "name": "x"}, "needs a name and at least one"),
+    (BlockConfig, {"kind": "form", "fields": [NUMBER]}, "needs a name and at least one"),
+    (BlockConfig, {"kind": "practice"}, "needs [blocks.example]"),
+    (BlockConfig, {"kind": "practice", "example": {"a": "x"}, "examples": [{"a": "x"}]}, "keep one of them"),
+    (BlockConfig, {"kind": "items", "example": {"a": "x"}}, 'only a block of kind "practice"'),
+    (BlockConfig, {"kind": "items", "fields": [NUMBER]}, 'only a block of kind "form" has fields'),
+    (BlockConfig, {"kind": "form", "name": "x", "fields": [NUMBER, NUMBER]}, "two entries have the same name"),
+    (PredictorConfig, {"name": "bert", "compared": [{"name": "bert"}]}, "two predictors are the same"),
+    (PredictorConfig, {"name": "bert", "compared": [{"name": "bert", "params": {"epochs": 2}}]}, ""),
+    (PredictorConfig, {"name": "a", "compared": [{"name": "b"}, {"name": "b"}]}, "two predictors are the same"),
+    (CellConfig, {"name": "c", "places": 1, "between": {"age": [18, 18]}}, ""),
+    (CellConfig, {"name": "c", "places": 1, "answers": {"age": ["1"]}, "between": {"age": [18, 19]}}, "keep one"),
+    (CellConfig, {"name": "c", "answers": {"age": ["1"]}}, "give places or share"),
+    (QuotaConfig, {"name": "q", "cells": [{"name": "c", "share": 1.0, "answers": {"a": ["1"]}}]}, ""),
+    (
+        QuotaConfig,
+        {"name": "q", "cells": [{"name": n, "share": 0.51, "answers": {"a": [n]}} for n in ("b", "c")]},
+        "add up to more than 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "given", "says"), TABLES)
+def test_a_tables_keys_fit_together(model: type[BaseModel], given: dict[str, Any], says: str) -> None:
+    if not says:
+        model.model_validate(given)
+        return
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate(given)
+    assert says in str(refused.value)
+
+
+def test_a_cell_holds_and_excludes_by_its_bounds() -> None:
+    cell = CellConfig.model_validate({"name": "c", "places": 1, "answers": {"a": ["1"]}, "between": {"age": [18, 30]}})
+    assert [cell.holds({"a": 1, "age": age}) for age in (17, 18, 30, 31)] == [False, True, True, False]
+    assert not cell.holds({"a": "2", "age": 20}) and not cell.holds({"a": "1"}) and not cell.holds({"age": 20})
+    for between, apart in (([31, 40], True), ([30, 40], False), ([1, 17], True), ([1, 18], False)):
+        other = CellConfig.model_validate({"name": "d", "places": 1, "between": {"age": between}})
+        assert cell.excludes(other) is other.excludes(cell) is apart
+
+
+def test_a_stage_teaches_and_asks_as_its_design_says() -> None:
+    test = {"kind": "test_set", "responses_per_pair": 4}
+    stages = [StageConfig.model_validate({**STAGE, **more}) for more in ({}, {"pilot": True}, {"design": test})]
+    assert [stage.teaches for stage in stages] == [True, False, False]
+    several = StageConfig.model_validate({**STAGE, "responses_per_item": 3})
+    assert (several.slots_per_item, stages[2].slots_per_item, stages[2].responses_per_item) == (3, 1, 4)
+    default = StageConfig.model_validate({**STAGE, "design": {"kind": "test_set"}})
+    assert default.responses_per_item == default.design.responses_per_pair == 9
