@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.utils import timezone
 
 from survey.exceptions import FileErrors
 from survey.models import AuditEntry, Study
@@ -321,3 +323,92 @@ def test_it_says_when_a_stage_ends_by_itself(tmp_path: Path) -> None:
         "stage 1 ends once its interval of the difference by framing is narrower than 0.04, with 30 to 90 people"
         in out.getvalue()
     )
+
+
+def fields(found: StudyCheck, level: str = "remark") -> set[str]:
+    return {one.field for one in found.findings if one.level == level}
+
+
+def test_money_is_compared_at_its_bounds() -> None:
+    enough = {**PAID, "reward": 40, "expected_minutes": 3}  # 8.00 an hour, the panel's minimum.
+    assert "panel.reward" not in fields(checked(panel=enough), "problem")
+    assert "panel.reward" in fields(checked(panel={**enough, "reward": 39}), "problem")
+    screened = {**PAID, "screen_out_pay": 14, "screen_out_places": 5}
+    assert "panel.screen_out_pay" not in fields(checked(panel=screened, blocks=SCREENS), "problem")
+    # 1200 of rewards, and 300 of fees at 25 %.
+    for cap, is_said in ((1499, True), (1500, False), (1200, True)):
+        said = messages(checked(panel={**PAID, "spending_cap": cap}), "remark")
+        assert any(one.startswith("panel.spending_cap") and "about 1500 in all" in one for one in said) is is_said, cap
+    cost = checked(panel={**PAID, "reward": 1}, fee=0.25, stages=[{"sittings": 2, "pilot": True}, {"sittings": 5}]).cost
+    assert cost is not None and (cost.people, cost.rewards, cost.fee, cost.total) == (7, 7, 2, 9)
+
+
+def test_it_remarks_on_what_a_panel_needs() -> None:
+    stages = [{"sittings": 4}, {"sittings": 2}]
+    for places, is_said in ((3, True), (4, False)):
+        assert ("panel.places" in fields(checked(panel={**PAID, "places": places}, stages=stages))) is is_said
+    without = {name: value for name, value in PAID.items() if name != "completion_url"}
+    assert "panel.completion_url" in fields(checked(panel=without))
+    assert "panel.completion_url" not in fields(checked(panel=PAID))
+    assert "panel.project" in fields(checked(panel=PAID))
+    assert "panel.project" not in fields(checked(panel={**PAID, "project": "p1"}))
+    assert "panel.participant_group" in fields(checked(panel=PAID, stages=stages))
+    assert "panel.participant_group" not in fields(checked(panel=PAID, stages=stages[:1]))
+    assert "panel.participant_group" not in fields(checked(panel={**PAID, "participant_group": "g"}, stages=stages))
+    assert "panel.filter_set" in fields(checked(panel={**PAID, "filter_set": "s"}))
+    assert "panel.filter_set" not in fields(checked(panel=PAID))
+    unpaid = {name: value for name, value in PAID.items() if name != "reward"}
+    assert "panel.reward" in fields(checked(panel=unpaid)) and "panel.reward" not in fields(checked())
+    # Who pays nobody needs no pilot.
+    assert any("no pilot" in one for one in messages(checked(panel=PAID), "remark"))
+    assert not any("no pilot" in one for one in messages(checked(), "remark"))
+    piloted = checked(panel=PAID, stages=[{"sittings": 1, "pilot": True}, *stages])
+    assert not any("no pilot" in one for one in messages(piloted, "remark"))
+
+
+def test_it_remarks_on_nothing_that_is_there() -> None:
+    """Of what ethics boards ask for, the file of the cast has all but a long consent."""
+    remarks = [one for one in messages(checked(), "remark") if one.startswith(("blocks", "texts"))]
+    assert not [one for one in remarks if "no debriefing" in one or "no instructions" in one or "no compreh" in one]
+    for length, is_said in ((199, True), (200, False)):
+        blocks = [{**one, "text": "x" * length} if one["kind"] == "consent" else one for one in cast.BASE["blocks"]]
+        said = messages(checked(blocks=blocks), "remark")
+        assert any(f"the consent has {length} characters" in one for one in said) is is_said
+
+
+@pytest.mark.parametrize(
+    ("places", "otherwise", "is_short", "is_unplaced"),
+    [(3, "screened_out", True, True), (4, "screened_out", False, True), (3, "admit", False, False)],
+)
+def test_places_of_a_quota_that_could_never_fill_a_stage(
+    places: int, otherwise: str, is_short: bool, is_unplaced: bool
+) -> None:
+    asked = {"kind": "form", "name": "you", "fields": [ADULT]}
+    cells = [{"name": "adult", "places": places, "answers": {"adult": ["Yes"]}}]
+    blocks = [*cast.BASE["blocks"][:2], asked, *cast.BASE["blocks"][2:]]
+    found = checked(
+        blocks=blocks, quotas=[{"name": "q", "otherwise": otherwise, "cells": cells}], stages=[{"sittings": 4}]
+    )
+    assert any("so it can never be full" in one for one in messages(found)) is is_short
+    assert any("in no cell, and so screened_out: adult: No" in one for one in messages(found, "remark")) is is_unplaced
+
+
+def test_waves_are_compared_at_their_bounds() -> None:
+    today = timezone.now().date()
+    links = {"kind": "links", "currency": "USD", "reward": 100}
+    waves = [{"after_days": 10, "open_days": 2}]
+
+    def said(days: int, *, places: int = 4, open_days: int = 2) -> set[str]:
+        found = checked(
+            panel=links,
+            stages=[{"sittings": 1, "pilot": True}, {"sittings": 4}, {"sittings": places, "wave": 2}],
+            waves=[{**waves[0], "open_days": open_days}],
+            data={"retention_until": (today + timedelta(days=days)).isoformat()},
+        )
+        return {f"{one.field} {one.level}" for one in found.findings}
+
+    last = 10 + 2
+    assert "data.retention_until problem" not in said(last)
+    assert "data.retention_until problem" in said(last - 1)
+    assert "waves.1 remark" not in said(last) and "waves.1 remark" in said(last, places=3)
+    assert "waves.1 remark" in said(last, open_days=1)
