@@ -390,7 +390,7 @@ def test_places_of_a_quota_that_could_never_fill_a_stage(
         blocks=blocks, quotas=[{"name": "q", "otherwise": otherwise, "cells": cells}], stages=[{"sittings": 4}]
     )
     assert any("so it can never be full" in one for one in messages(found)) is is_short
-    assert any("in no cell, and so screened_out: adult: No" in one for one in messages(found, "remark")) is is_unplaced
+    assert any("in no cell, and so " in one for one in messages(found, "remark")) is is_unplaced
 
 
 def test_waves_are_compared_at_their_bounds() -> None:
@@ -412,3 +412,18 @@ def test_waves_are_compared_at_their_bounds() -> None:
     assert "data.retention_until problem" in said(last - 1)
     assert "waves.1 remark" not in said(last) and "waves.1 remark" in said(last, places=3)
     assert "waves.1 remark" in said(last, open_days=1)
+
+
+def test_a_set_of_filters_that_waves_cannot_add_to_is_a_problem() -> None:
+    waves = {"stages": [{"sittings": 4}, {"sittings": 4, "wave": 2}], "waves": [{"after_days": 1, "open_days": 7}]}
+    assert "panel.filter_set" in fields(checked(panel={**PAID, "filter_set": "s"}, **waves), "problem")
+    filters = [{"filter_id": "age", "selected_range": {"lower": 18}}]
+    assert "panel.filter_set" not in fields(checked(panel={**PAID, "filters": filters}, **waves), "problem")
+
+
+def test_a_users_file_is_a_new_study_and_a_commands_the_next_file_of_its_study(django_user_model: Any) -> None:
+    cast.study()
+    reader = django_user_model.objects.create_superuser("reader")
+    found = check_study(text=cast.study_text(seed=8), source_name="new.toml", reader=reader)
+    assert any("exists already" in one for one in messages(found))
+    assert not any("exists already" in one for one in messages(checked(seed=8)))
