@@ -1003,6 +1003,7 @@ def test_an_account_is_behind_once_something_was_paid_after_the_reading(db: None
     [
         ({"rewards": 210, "fees": 5}, "the panel counts 0.15 more"),
         ({"rewards": 90}, "the panel counts 1.10 less"),
+        ({"rewards": 210, "currency": ""}, "the panel counts 0.10 more"),
         ({"rewards": 200}, "the same here and at the panel, to the cent"),
         ({"rewards": 200, "currency": "GBP"}, "the panel counts in GBP, and here in USD: not compared"),
     ],
