@@ -507,12 +507,12 @@ def test_what_was_raised_at_the_panel_since_is_asked_again(fake: FakeProlific) -
 def test_more_places_cost_what_the_panel_says_now(fake: FakeProlific) -> None:
     posting = posted(spending_cap=990)
     fake.fee, fake.vat = Decimal("0.333"), Decimal("0.2")
-    with pytest.raises(StateRefused, match=r"it costs 1\.40 USD now, and 1\.00 USD was agreed to"):
-        postings.add_places(posting, 1, cents=100)
-    assert fake.studies[posting.external_id]["total_available_places"] == 6
-    assert Posting.objects.get().committed == 840, "of the places offered before, the dearer fees count"
     with pytest.raises(StateRefused, match=r"279 more would make 1119 of 990"):
         postings.add_places(posting, 2)
+    assert fake.studies[posting.external_id]["total_available_places"] == 6
+    assert Posting.objects.get().committed == 840, "of the places offered before, the dearer fees count"
+    with pytest.raises(StateRefused, match=r"it costs 1\.40 USD now, and 1\.00 USD was agreed to"):
+        postings.add_places(posting, 1, cents=100)
     assert postings.add_places(posting, 1, cents=140).committed == 980
 
 
@@ -1003,6 +1003,7 @@ def test_an_account_is_behind_once_something_was_paid_after_the_reading(db: None
     [
         ({"rewards": 210, "fees": 5}, "the panel counts 0.15 more"),
         ({"rewards": 90}, "the panel counts 1.10 less"),
+        ({"rewards": 210, "currency": ""}, "the panel counts 0.10 more"),
         ({"rewards": 200}, "the same here and at the panel, to the cent"),
         ({"rewards": 200, "currency": "GBP"}, "the panel counts in GBP, and here in USD: not compared"),
     ],

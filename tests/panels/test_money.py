@@ -1,6 +1,7 @@
 """Bonuses: under a cap, written before they are sent, and never sent twice."""
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.utils import timezone
 from survey.contracts.panels import PanelError, PanelIds, PanelRefused, PanelUnreachable
 from survey.exceptions import StateRefused
 from survey.fees import FeeRates
-from survey.models import Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
+from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
 from survey.panels import money, reconciliation
 from survey.panels.owed_list import owed_list
 from survey.panels.prolific.account import ProlificAccount
@@ -322,6 +323,48 @@ def test_of_two_who_pay_many_at_once_each_bonus_is_paid_once(
     assert len({who for who, _units in fake.paid}) == 3 and paid(fake) == ["1.00"] * 3
 
 
+def test_what_becomes_owed_between_two_calls_is_not_paid_unseen(
+    fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agreed sum holds for all calls together."""
+    monkeypatch.setattr(ProlificAccount, "bonuses_at_once", 1)
+    posting = posted()
+    for _ in range(2):
+        finishes_late(fake, posting)
+    send = money._send
+
+    def somebody_finishes_late_then(batch: PaymentBatch, client: Any) -> None:
+        monkeypatch.setattr(money, "_send", send)
+        send(batch, client)
+        stored_submission(posting, sits(posting.study), "TIMED-OUT")
+
+    monkeypatch.setattr(money, "_send", somebody_finishes_late_then)
+    with pytest.raises(StateRefused, match=r"it costs 2\.00 USD now, and 1\.00 USD was agreed to"):
+        money.pay_owed(posting, cents=200)
+    assert paid(fake) == ["1.00"] and len(money.owed(posting)) == 2
+
+
+@pytest.mark.parametrize(("now", "agreed", "is_refused"), [(99, 100, True), (101, 100, True), (100, 100, False)])
+def test_another_sum_than_the_agreed_one_is_refused_whether_it_is_more_or_less(
+    now: int, agreed: int, is_refused: bool
+) -> None:
+    if is_refused:
+        with pytest.raises(StateRefused, match=rf"it costs {now / 100:.2f} USD now, and 1\.00 USD was agreed to"):
+            money.refuse_another_sum(now, agreed, "USD")
+    else:
+        money.refuse_another_sum(now, agreed, "USD")
+    money.refuse_another_sum(now, None, "USD")
+
+
+def test_a_posting_counts_in_the_currency_in_which_it_was_made() -> None:
+    study = paid_study()
+    money.refuse_other_currency(study, "GBP", "GBP")
+    money.refuse_other_currency(study, "", "GBP")
+    for said, of_posting in (("USD", "GBP"), ("GBP", "")):
+        with pytest.raises(StateRefused, match=r"panel\.currency"):
+            money.refuse_other_currency(study, said, of_posting)
+
+
 @pytest.mark.parametrize("where", ["the plug-in", "our own"])
 def test_an_error_before_anything_is_sent_drops_the_payment_at_once(
     late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, where: str
@@ -395,6 +438,7 @@ def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     assert PaymentBatch.objects.get().state == (State.PAID if was_paid else State.REFUSED)
     assert len(money.owed(late)) == (0 if was_paid else 1)
     assert money.committed(late.study) == (700 if was_paid else 600)
+    assert AuditEntry.objects.get(action="settle_payment").detail["was_paid"] is was_paid
 
 
 # The second case
@@ -447,6 +491,20 @@ def test_the_late_of_the_second_wave_are_owed_its_own_reward_and_points() -> Non
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [("late", 130)], "no points were made in it"
 
 
+def test_who_came_again_and_took_part_is_paid_for_finding_no_place_in_a_later_wave() -> None:
+    """Only in the first wave is a visit after one that found no place another one of the same person."""
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY, "turned_away_pay": 30}, **WAVES)
+    posting = stored_posting(study, index=2)
+    before = sits(study, "turned_away")
+    sitting = sits(study, "complete")
+    sitting.respondent.came_before = before.respondent
+    sitting.respondent.save()
+    assert not money.is_another_visit(sitting), "who finishes is no visit that found no place"
+    in_wave_2(sitting, state="turned_away", ended_at=timezone.now())
+    stored_submission(posting, sitting, "RETURNED")
+    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("turned_away", 30)]
+
+
 def test_what_one_posting_owes_another_studys_does_not() -> None:
     """The people, payments and batches of the other study are left out."""
     one, other = paid_study(), cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
@@ -489,6 +547,37 @@ def test_what_is_held_after_a_restore_counts_with_its_fees() -> None:
     assert money.committed(posting.study) == before + 500 and money.owed(posting) == []
     prepared.refresh_from_db()
     assert (prepared.state, prepared.sent_at) == (State.UNKNOWN, since)
+
+
+def test_what_is_added_to_a_held_payment_counts_with_its_fees_and_only_who_ended_before(db: None) -> None:
+    posting = stored_posting(paid_study(), fee_rate=2500)
+    rows = [stored_submission(posting, sits(posting.study), "ACTIVE") for _person in range(2)]
+    held = money.hold(posting, since=timezone.now() - timedelta(hours=1), why="restored")
+    rows.append(stored_submission(posting, sits(posting.study), "ACTIVE"))
+    before = money.committed(posting.study)
+    posting.submissions.update(status="TIMED-OUT")
+    money.hold_more(posting)
+    held.refresh_from_db()
+    assert (set(held.payments.values_list("submission", flat=True)), held.fees) == ({row.pk for row in rows[:2]}, 50)
+    assert money.committed(posting.study) == before + 250
+    assert [debt.submission.pk for debt in money.owed(posting)] == [rows[2].pk]
+    (entry,) = AuditEntry.objects.filter(action="hold_bonuses", via="worker")
+    assert (entry.detail["people"], entry.detail["cents"]) == (2, 200)
+    money.hold_more(posting)
+    assert held.payments.count() == 2
+
+
+def test_what_a_restore_holds_may_be_on_its_way_from_the_server_before(db: None) -> None:
+    """Whenever the backup was made: that server ran until the restore."""
+    posting = stored_posting(paid_study())
+    stored_submission(posting, sits(posting.study), "TIMED-OUT")
+    now = timezone.now()
+    held = money.hold(posting, since=now - timedelta(days=1), why="restored")
+    Posting.objects.update(read_at=now + timedelta(seconds=5))
+    with pytest.raises(StateRefused, match="may be on its way"):
+        money.settle(held, was_paid=False)
+    PaymentBatch.objects.update(created_at=now - ProlificAccount.longest_call)
+    assert money.settle(held, was_paid=False).error == "restored", "why it was held stays"
 
 
 def test_a_payment_says_when_it_was_settled(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,24 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
 
-from survey.models import AnswerCollection, ApiToken, AuditEntry, Bank, LanguageModel, ModelAnswer, Question, Study
+from survey.models import (
+    AnswerCollection,
+    ApiToken,
+    AuditEntry,
+    Bank,
+    Consent,
+    LanguageModel,
+    ModelAnswer,
+    Question,
+    QuestionText,
+    Reading,
+    Respondent,
+    Sitting,
+    Study,
+)
 from survey.services.base import auditing, rights
 from survey.services.base.rights import GATES, Right
+from survey.services.studies import test_copies
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -40,9 +55,11 @@ def test_each_role_adds_to_the_one_below_and_spending_stands_beside_them(mine: S
     viewer, analyst, editor, owner = (given(member(mine, role), mine) for role in roles)
     assert viewer == {Right.SEE}
     assert analyst == viewer | {Right.READ_ANSWERS, Right.EXPORT}
-    assert editor > analyst and owner == editor | {Right.MANAGE_MEMBERS, Right.UNBLIND}
-    assert not (editor | owner) & {Right.SPEND, Right.PAY}
-    assert given(member(mine, "viewer", may_spend=True), mine) == viewer | rights.SPENDING
+    of_editors = {Right.RUN, Right.EDIT, Right.AMEND, Right.MAKE_LINKS, Right.SEE_POSTINGS, Right.RECRUIT}
+    assert editor == analyst | of_editors | {Right.SEE_IDENTITIES, Right.WITHDRAW}
+    assert owner == editor | {Right.MANAGE_MEMBERS, Right.UNBLIND}
+    spends = {Right.SEE_POSTINGS, Right.SPEND, Right.PAY}
+    assert given(member(mine, "viewer", may_spend=True), mine) == viewer | spends
     assert given(User.objects.create_superuser("super"), mine) == set(Right)
     for user in (User.objects.get(username="owner False True"), AnonymousUser()):
         assert given(user, theirs) == set()
@@ -53,10 +70,53 @@ def test_an_accounts_permissions_limit_every_role(mine: Study) -> None:
     assert given(unpermitted, mine) == set(Right) - set(GATES)
 
 
+@pytest.mark.parametrize(
+    ("permission", "lost"),
+    [
+        ("export_study", {Right.EXPORT}),
+        ("run_study", {Right.RUN}),
+        ("add_study", {Right.EDIT}),
+        ("amend_study", {Right.AMEND}),
+        ("make_links", {Right.MAKE_LINKS}),
+        ("view_posting", {Right.SEE_POSTINGS}),
+        ("recruit", {Right.RECRUIT, Right.SPEND}),
+        ("pay_people", {Right.PAY}),
+        ("see_panel_identity", {Right.SEE_IDENTITIES}),
+        ("withdraw_people", {Right.WITHDRAW}),
+    ],
+)
+def test_without_a_permission_an_owner_lacks_its_rights_alone(mine: Study, permission: str, lost: set[Right]) -> None:
+    user = member(mine, "owner", may_spend=True)
+    user.user_permissions.remove(Permission.objects.get(codename=permission))
+    assert set(Right) - given(User.objects.get(pk=user.pk), mine) == lost
+
+
+def test_in_a_test_copy_nobody_spends_or_changes_anything(mine: Study) -> None:
+    copy = test_copies.make_copy(mine)
+    may = {Right.SEE, Right.READ_ANSWERS, Right.EXPORT, Right.RUN}
+    for role, rights_there in (("owner", may), ("analyst", may - {Right.RUN}), ("viewer", {Right.SEE})):
+        assert given(member(mine, role, may_spend=True), copy) == rights_there
+
+
 def test_who_was_deactivated_may_nothing(mine: Study) -> None:
-    user = member(mine, "owner")
+    user = member(mine, "owner", may_spend=True)
+    assert rights.is_spender(user, mine.pk)
     user.is_active = False
-    assert given(user, mine) == set()
+    assert given(user, mine) == set() and not rights.is_spender(user, mine.pk)
+
+
+def test_a_spender_is_one_whatever_the_account_may_and_in_that_study_alone(mine: Study, theirs: Study) -> None:
+    spender, owner = (member(mine, "owner", may_spend=spends, permitted=False) for spends in (True, False))
+    assert [rights.is_spender(spender, study.pk) for study in (mine, theirs)] == [True, False]
+    assert not rights.is_spender(owner, mine.pk)
+    assert rights.is_spender(User.objects.create_superuser("super"), theirs.pk)
+
+
+def test_rows_of_single_people_need_the_right_to_read_answers(mine: Study) -> None:
+    sitting = cast.begin(cast.open_study(slug="open"))
+    viewer, analyst = (member(sitting.stage.study, role) for role in ("viewer", "analyst"))
+    for rows in (Sitting.objects.all(), Respondent.objects.all(), Consent.objects.all()):
+        assert (rights.visible(viewer, rows).count(), rights.visible(analyst, rows).count()) == (0, 1), rows.model
 
 
 def test_rows_of_other_studies_are_not_there(mine: Study, theirs: Study) -> None:
@@ -77,11 +137,29 @@ def test_language_models_are_seen_by_the_banks_they_answered(mine: Study, theirs
     assert set(names) == {"asked of cast", "to be asked of cast"}
 
 
+def test_readings_are_seen_by_the_banks_that_hold_their_text(mine: Study, theirs: Study) -> None:
+    shared, own = "a" * 64, "b" * 64
+    for study, text in ((mine, shared), (theirs, shared), (theirs, own)):
+        question = study.bank.questions.filter(text_hash=None)[0]
+        QuestionText.objects.create(question=question, text_sha256=text)
+    for text in (shared, own):
+        model = LanguageModel.objects.create(name=f"read {text[0]}")
+        Reading.objects.create(language_model=model, text_sha256=text, characters=1, token_count=1, tokens=b"x")
+    viewer = member(mine, "viewer")
+    assert [one.text_sha256 for one in rights.visible(viewer, Reading.objects.all())] == [shared]
+    assert [one.name for one in rights.visible(viewer, LanguageModel.objects.all())] == ["read a"]
+
+
 def test_a_token_for_some_studies_limits_even_a_superuser(mine: Study, theirs: Study) -> None:
     user = User.objects.create_superuser("super")
     rights.limit(user, [mine.pk])
     assert (given(user, mine), given(user, theirs)) == (set(Right), set())
     assert list(rights.visible(user, Study.objects.all())) == [mine]
+    owner = member(mine, "owner")
+    cast.join(owner, theirs, "owner")
+    owner = User.objects.get(pk=owner.pk)
+    rights.limit(owner, [theirs.pk])
+    assert (given(owner, mine), Right.AMEND in given(owner, theirs)) == (set(), True)
 
 
 def test_memberships_are_read_once_a_request(mine: Study, django_assert_num_queries: Any) -> None:
@@ -111,5 +189,8 @@ def test_a_token_for_chosen_studies_sees_their_banks_alone() -> None:
     Bank.objects.filter(pk=other.pk).update(created_by=user)
     user = User.objects.get(pk=user.pk)
     assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name, "other", starter.name}
+    assert {bank.name for bank in rights.visible_banks(user, Right.EXPORT)} == set(), "only of studies that they may"
+    Bank.objects.filter(pk=starter.pk).update(created_by=User.objects.create_user("somebody"))
+    assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name, "other"}
     rights.limit(user, [mine.pk])
     assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name}

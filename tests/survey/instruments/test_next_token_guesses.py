@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,15 @@ def test_a_file_is_analysed_and_written(tmp_path: Path) -> None:
     assert (found["guesses"], found["right"], found["given"]) == (12, 7, 1)
     assert found["share"]["value"] == round(7 / 12, 6)
     assert (tmp_path / "out" / "next_token_parts.csv").exists()
+    assert "Many people together" not in out.getvalue(), "a heading with nothing under it"
+
+
+def test_long_names_of_models_are_whole_in_the_picture() -> None:
+    names = [f"meta-llama/Llama-2-70b-chat-{end}" for end in ("hf", "gptq")]
+    svg = charts.dots([("p", 60, 0.3)], [(name, 0.4) for name in names])
+    places = [re.findall(rf'<text x="(\d+)" y="(\d+)" font-size="12">{name}, 40.0 %<', svg) for name in names]
+    assert [len(one) for one in places] == [1, 1] and places[0] != places[1]
+    assert places[0][0][0] == places[1][0][0], "one below the other"
 
 
 def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:

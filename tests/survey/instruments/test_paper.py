@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -122,7 +123,9 @@ def test_table_1_is_the_leaderboards_on_the_majorities_with_the_papers_numbers(s
     assert found.table is not None and "no figure on them is one of all pairs" in found.table.note
 
 
-def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to_1(study: Study) -> None:
+def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to_1(
+    study: Study, tmp_path: Path
+) -> None:
     found = pieces(study)
     answers = frozen_answers(cast.stage_of(study, 1))
     rows = rows_of(found["figure3_left"])
@@ -137,6 +140,13 @@ def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to
         assert sum(row["value"] for row in own) == pytest.approx(1)
     (top,) = [row for row in rows_of(found["figure5"]) if (row["what"], row["from"]) == ("posterior", 70)]
     assert top["n"] == 18 - unchanged
+    drawing = found["figure5"].picture
+    assert drawing
+    drawing.draw(tmp_path / "figure5.svg")
+    svg = (tmp_path / "figure5.svg").read_text(encoding="utf-8")
+    # A histogram of each, below each other: a bar for each row.
+    tops = [float(y) for y in re.findall(r'<text x="64" y="([\d.]+)">(?:prior|posterior|change)', svg)]
+    assert len(tops) == 3 == len(set(tops)) and svg.count('Z" fill') == len(rows_of(found["figure5"]))
 
 
 def test_the_last_bins_hold_their_upper_ends() -> None:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from django.core.management import call_command
 from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
 from survey.exceptions import HunchError
+from survey.instruments.self_paced_reading import demonstration
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes, cleaned, share_right
 from survey.instruments.self_paced_reading.reports import own_times
@@ -242,6 +244,26 @@ def test_a_hard_passage_is_no_effect_of_its_words() -> None:
 )
 def test_a_demonstration_passes_only_where_no_interval_misses_the_truth(near: bool, held: bool, word: str) -> None:
     assert verdict_word(near=near, held=held) == word
+
+
+@pytest.mark.parametrize(
+    ("slopes", "word"),
+    [((12.0, 6.5, 0.5), "PASSED"), ((12.0, 9.0, 0.5), "UNCLEAR"), ((12.0, 30.0, 0.5), "FAILED")],
+)
+def test_the_demonstration_of_reading_says_which_intervals_miss(
+    monkeypatch: pytest.MonkeyPatch, slopes: tuple[float, ...], word: str
+) -> None:
+    """Simulated people read with 12, 6 and 0 ms a nat; each interval is 2 ms to both sides."""
+    own = {
+        "slopes": [{"value": value, "interval": [value - 2, value + 2]} for value in slopes],
+        "delta_log_likelihood": 10.0,
+        "rows": 900,
+    }
+    made = SimpleNamespace(data={"models": {demonstration.READER: own}, "times": 1000, "counted": 900})
+    monkeypatch.setattr(demonstration.reports, "make", lambda *_args: made)
+    said = demonstration.verdict(SimpleNamespace(), null=False)  # type: ignore[arg-type]
+    assert said.sentence.split(":")[0] == word and said.passed == (word != "FAILED")
+    assert ("1 of 3 intervals miss it" in said.sentence) == (word != "PASSED")
 
 
 def test_a_script_for_r_stands_beside_its_data(tmp_path: Path, capsys: Any) -> None:

@@ -238,3 +238,10 @@ def test_a_figure_draws_what_is_defined_and_escapes_names():
     assert ">1.2<" in forest(name="one", title="", axis="", series=("bits",), rows=alike, mark_at=1.0)
     with pytest.raises(ValueError, match="no figure"):
         forest(name="one", title="none", axis="", series=("gap",), rows=rows[1:])
+
+
+def test_names_that_begin_alike_make_room_for_their_ends():
+    names = [f"meta-llama/Llama-2-70b-chat-hf-of-a-{end}" for end in ("first", "second")]
+    rows = [ForestRow(name, [Bounded(0.5, 0.4, 0.6)]) for name in names]
+    text = forest(name="one", title="one", axis="bits", series=("bits",), rows=rows)
+    assert all(f">{name}<" in text for name in names)

@@ -1,6 +1,7 @@
 """Who may begin, what is stored then, and when a booklet is given."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from survey.services.base.hashing import digest
 from survey.services.sittings import enrolment
 from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import seal, unseal
+from survey.services.sittings.identities import person_hash, seal, submission_hash, unseal
 from survey.services.stages import lifecycle
 from tests import cast
 
@@ -150,6 +151,19 @@ def test_two_studies_do_not_know_a_person_of_each_other() -> None:
     begin_sitting(study=second.study, ids=ids)
     hashes = set(PanelIdentity.objects.values_list("person_hash", flat=True))
     assert len(hashes) == 2
+
+
+def test_a_hash_is_of_all_that_makes_somebody_the_same() -> None:
+    """Two panels may have one name for two people, and two of their studies one for two participations."""
+    first, second = cast.study(slug="first"), cast.study(slug="second")
+    ids = PanelIds("prolific", "p", "s", "x")
+    of_other_panel, of_other_study = replace(ids, panel="generic"), replace(ids, study="s2")
+    people = [(first, ids), (second, ids), (first, of_other_panel), (first, replace(ids, person="q"))]
+    assert len({person_hash(*one) for one in people}) == 4
+    assert person_hash(first, of_other_study) == person_hash(first, replace(ids, submission="y"))
+    came = [(first, ids), (second, ids), (first, of_other_panel), (first, of_other_study)]
+    assert len({submission_hash(*one) for one in [*came, (first, replace(ids, submission="y"))]}) == 5
+    assert submission_hash(first, replace(ids, submission="")) == ""
 
 
 def test_panel_ids_lie_encrypted_and_apart() -> None:

@@ -270,6 +270,33 @@ def test_who_returned_a_later_wave_has_still_finished_the_first(study: Study) ->
     assert people[0].pk in due and people[1].pk not in due
 
 
+def test_who_took_the_answers_back_is_neither_let_in_nor_invited(study: Study) -> None:
+    respondent = Respondent.objects.get(panel_identity__person_hash=hashes_of(study)[0])
+    withdraw(respondent=respondent, now=timezone.now())
+    sitting = respondent.sittings.get()
+    days_ago(sitting, 15)
+    assert (sitting.state, sitting.withdrawn_at is None) == ("complete", False)
+    assert refused(study, person_of(study, 1)) == "not_in_earlier_wave"
+    due = {one.sitting.respondent_id for one in waves.due_for(study, 2, now=timezone.now())}
+    assert respondent.pk not in due and len(due) == 2
+
+
+def test_nobody_leaves_a_wave_out() -> None:
+    made = wavy(stages=[*STAGES, {"sittings": 4, "wave": 3}], waves=WAVES * 2)
+    cast.open_first_stage(made)
+    (link,) = links.make_links(made, count=1, root=ROOT)
+    first = finish(made, came_by(made, link.address))
+    days_ago(first, 15)
+    first.refresh_from_db()
+    now = timezone.now()
+    assert waves.refuse_who_is_not_due(made, 2, first, now=now) == first
+    with pytest.raises(EntryRefused) as caught:
+        waves.refuse_who_is_not_due(made, 3, first, now=now)
+    assert caught.value.code == "not_in_earlier_wave"
+    assert [one.sitting for one in waves.due_for(made, 2, now=now)] == [first]
+    assert waves.due_for(made, 3, now=now) == []
+
+
 def hashes_of(study: Study) -> list[str]:
     return [identities.person_hash(study, person_of(study, number)) for number in (1, 2)]
 
