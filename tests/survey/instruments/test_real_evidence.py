@@ -134,7 +134,11 @@ def test_a_stage_keeps_the_replies_it_was_planned_with_and_later_stages_have_non
 
     def reports() -> tuple[Any, ...]:
         again = Study.objects.select_related("bank").get(pk=study.pk)
-        return estimate(again), comparing.compare(again, epsilons=[0.5]), alignment_of(again, samples=100).as_json()["scores"]
+        return (
+            estimate(again),
+            comparing.compare(again, epsilons=[0.5]),
+            alignment_of(again, samples=100).as_json()["scores"],
+        )
 
     before = reports()
     assert all(stage.policies and not stage.reason for stage in before[1])
