@@ -154,7 +154,7 @@ def test_the_same_seed_deals_the_same_booklets():
 
 
 def test_short_booklets_are_filled_one_after_the_other_and_hold_no_key_twice():
-    keys = [(slot % 4, "all" if slot < 3 else slot) for slot in range(23)]
+    keys = [(slot % 4, "all" if slot < 3 else f"own {slot}") for slot in range(23)]
     booklets = deal_short(keys, size=5, rng=np.random.default_rng(3))
     assert sorted(slot for booklet in booklets for slot in booklet) == list(range(23))
     for booklet in booklets:

@@ -637,7 +637,7 @@ def test_the_error_of_bounds_is_what_the_people_change(odds_ratio: float) -> Non
         assert getattr(found, side).degrees_of_freedom == 14
 
 
-def test_a_stage_without_weight_is_in_no_bounds_and_points_have_no_range_of_a_share() -> None:
+def test_a_stage_without_weight_is_in_no_bounds() -> None:
     def given(value: float) -> GivenItems:
         return GivenItems(
             values=[value, value + 1, value, value + 2],
