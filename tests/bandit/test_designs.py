@@ -392,3 +392,12 @@ def test_a_cut_leaves_at_least_one_candidate_on_its_other_side():
     with pytest.raises(DesignError, match="leaves none in rest"):
         EpsilonGreedy(top_fraction=0.91).ends(10)
     assert TestSet(top_fraction=0.5, bottom_fraction=0.4).ends(10).sizes == (5, 4, 1)
+
+
+def test_either_end_of_a_test_set_may_be_the_one_that_needs_most_candidates():
+    design = TestSet(pairs=30, responses_per_pair=1, top_fraction=0.1, bottom_fraction=0.01, top_share=0.5)
+    assert design.least_candidates == 1401
+    assert design.allocate(30, design.ends(1401).sizes) == (15, 15, 0)
+    with pytest.raises(DesignError, match=r"15 from the bottom 0\.01 need 1401 candidates"):
+        design.allocate(30, design.ends(1400).sizes)
+    assert TestSet(pairs=30, top_fraction=0.01, bottom_fraction=0.1, top_share=0.5).least_candidates == 1401
