@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit import DesignError, deal
+from bandit.short_booklets import deal_short, deal_short_with_repeats
 from tests.bandit.laws import p_value_of_counts
 
 
@@ -150,3 +151,38 @@ def test_the_same_seed_deals_the_same_booklets():
         deal(conflict_keys=keys, groups=["a"] * 90, size=15, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
     assert one == two != other
+
+
+def test_short_booklets_are_filled_one_after_the_other_and_hold_no_key_twice():
+    keys = [(slot % 4, "all" if slot < 3 else f"own {slot}") for slot in range(23)]
+    booklets = deal_short(keys, size=5, rng=np.random.default_rng(3))
+    assert sorted(slot for booklet in booklets for slot in booklet) == list(range(23))
+    for booklet in booklets:
+        own = [key for slot in booklet for key in keys[slot]]
+        assert len(booklet) <= 5 and len(own) == len(set(own))
+    # A slot stands in a later booklet only where an earlier one had no room, or one of its keys.
+    for place, booklet in enumerate(booklets):
+        for slot in booklet:
+            for before in booklets[:place]:
+                assert len(before) == 5 or not {*keys[slot]}.isdisjoint(key for other in before for key in keys[other])
+    assert [len(one) for one in deal_short([()] * 12, size=5, rng=np.random.default_rng(3))] == [5, 5, 2]
+    assert deal_short(keys, size=5, rng=np.random.default_rng(4)) != booklets
+
+
+@pytest.mark.parametrize("repeats", [0, 2, 9])
+def test_a_short_booklet_with_room_asks_one_of_its_items_again_at_its_end(repeats):
+    """Four booklets of a slot of each key, one of which is full; two slots may not be asked again."""
+    keys = [("one", slot) if slot < 4 else ("two", slot) if slot < 8 else (slot,) for slot in range(9)]
+    repeatable = [slot not in (3, 7) for slot in range(9)]
+    for seed in range(20):
+        found = deal_short_with_repeats(
+            keys, repeatable=repeatable, repeats=repeats, size=3, rng=np.random.default_rng(seed)
+        )
+        room = [[slot for slot in one if slot < 9] for one in found.booklets]
+        possible = sum(len(one) < 3 and any(repeatable[slot] for slot in one) for one in room)
+        assert len(found.repeat_of) == min(repeats, possible) and possible >= 2
+        assert sorted(found.repeat_of) == list(range(9, 9 + len(found.repeat_of)))
+        for one in found.booklets:
+            again = [slot for slot in one if slot >= 9]
+            assert len(one) <= 3 and len(again) <= 1 and one[len(one) - len(again) :] == again
+            assert all(repeatable[found.repeat_of[slot]] and found.repeat_of[slot] in one for slot in again)

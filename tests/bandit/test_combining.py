@@ -171,3 +171,42 @@ def test_a_plans_weight_knows_that_a_persons_answers_hang_together():
     for wrong in ({"people": 0}, {"people": 4, "clustering": 2}):
         with pytest.raises(DesignError, match="people, clustering"):
             plan_weight(sizes=(10,), slots=(5,), **wrong)
+
+
+def test_a_stage_of_30_effective_answers_and_one_of_10_people_are_just_large_enough_to_be_compared():
+    rng = np.random.default_rng(10)
+    thirty = stage(rng.normal(size=30))
+    ten_people = naive_mean(values=rng.normal(size=90), cluster=np.arange(90) % 10)
+    agreement, withheld = agreement_of([thirty, ten_people])
+    assert agreement is not None and agreement.untested == () and withheld == ""
+
+
+def test_a_stage_without_weight_is_not_compared_either():
+    rng = np.random.default_rng(11)
+    one, two, far = stage(rng.normal(size=40)), stage(rng.normal(size=40)), stage(rng.normal(9, 1, size=40))
+    combined = combine_stages(estimates=[one, two, far], plan_weights=[1, 1, 0])
+    assert combined.agreement == agreement_of([one, two])[0] and combined.estimate.value < 2
+
+
+def test_the_figure_of_all_stages_has_their_extreme_weights_and_no_rarer_kind_of_points():
+    even, uneven = (
+        hajek(values=np.arange(12.0), probability=np.repeat([1 / first, 1 / second], 6), cluster=np.arange(12))
+        for first, second in ((2, 4), (2, 6))
+    )
+    combined = combine_stages(estimates=[uneven, even], plan_weights=[1, 1]).estimate
+    assert combined.weight_range == pytest.approx((0.5, 1.5)) and combined.rarer is None
+    assert "rarer" not in combined.too_few
+
+
+def test_where_all_answers_are_alike_the_least_spread_of_the_other_stages_counts():
+    narrow, wide, alike = stage(np.arange(40.0)), stage(3 * np.arange(40.0)), stage(np.full(20, 7.0))
+    combined = combine_stages(estimates=[wide, narrow, alike], plan_weights=[1, 1, 1]).estimate
+    expected = wide.standard_error**2 + narrow.standard_error**2 * (1 + 40 / 20)
+    assert combined.standard_error == pytest.approx(math.sqrt(expected) / 3)
+
+
+def test_slots_that_are_dealt_at_random_share_a_person_once_in_so_many():
+    alone = 1 / 400
+    shared = alone + (1 - alone) / 40
+    assert kish_size(np.full(400, 0.4), people=40, clustering=1) == pytest.approx(1 / shared)
+    assert kish_size(np.full(400, 0.4), people=40) == pytest.approx(1 / (0.8 * alone + 0.2 * shared))

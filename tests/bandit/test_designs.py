@@ -378,3 +378,26 @@ def test_ties_at_the_cuts_of_the_rest_are_broken_at_random():
 def test_strata_of_the_rest_that_cannot_be_are_refused(call, message):
     with pytest.raises(DesignError, match=message):
         call()
+
+
+def test_the_least_slots_of_a_floor_may_be_all_there_are_and_each_stratum_gets_its_own():
+    assert EpsilonGreedy(epsilon=0.0, top_fraction=0.5, floor=0.5).allocate(2, (1, 1)) == (1, 1)
+    assert EpsilonGreedy(epsilon=0.0, floor=0.5).allocate(100, (100, 900)) == (55, 45)
+    # As many slots in the rest as it has strata is enough.
+    assert EpsilonGreedy(epsilon=0.3, rest_strata=3).allocate(10, (9, 30, 30, 30)) == (7, 1, 1, 1)
+
+
+def test_a_cut_leaves_at_least_one_candidate_on_its_other_side():
+    assert EpsilonGreedy(top_fraction=0.9).ends(10).sizes == (9, 1)
+    with pytest.raises(DesignError, match="leaves none in rest"):
+        EpsilonGreedy(top_fraction=0.91).ends(10)
+    assert TestSet(top_fraction=0.5, bottom_fraction=0.4).ends(10).sizes == (5, 4, 1)
+
+
+def test_either_end_of_a_test_set_may_be_the_one_that_needs_most_candidates():
+    design = TestSet(pairs=30, responses_per_pair=1, top_fraction=0.1, bottom_fraction=0.01, top_share=0.5)
+    assert design.least_candidates == 1401
+    assert design.allocate(30, design.ends(1401).sizes) == (15, 15, 0)
+    with pytest.raises(DesignError, match=r"15 from the bottom 0\.01 need 1401 candidates"):
+        design.allocate(30, design.ends(1400).sizes)
+    assert TestSet(pairs=30, top_fraction=0.01, bottom_fraction=0.1, top_share=0.5).least_candidates == 1401

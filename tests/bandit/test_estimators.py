@@ -292,7 +292,10 @@ def test_people_outside_the_domain_do_not_count_as_its_respondents():
     assert (estimate.n, estimate.n_clusters, estimate.degrees_of_freedom) == (4, 2, 1)
 
 
-@pytest.mark.parametrize(("domain", "message"), [([1, 0], "true or false"), ([False] * 6, "no answer lies in it")])
+@pytest.mark.parametrize(
+    ("domain", "message"),
+    [([1, 0], "true or false"), ([True] * 7, "for each of 6 answers"), ([False] * 6, "no answer lies in it")],
+)
 def test_a_domain_without_answers_or_of_another_shape_is_refused(domain, message):
     with pytest.raises(DesignError, match=message):
         stratified_mean(values=[1, 1, 0, 1, 0, 0], stratum=STRATUM, sizes=SIZES, cluster=PEOPLE, domain=domain)

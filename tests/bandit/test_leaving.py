@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,29 +145,38 @@ def test_the_order_of_the_answers_changes_no_chance_of_staying() -> None:
     assert staying(mixed, levels=levels[order]) == pytest.approx(staying(rows, levels=levels)[order], abs=1e-9)
 
 
-def test_the_chances_are_those_of_a_plain_second_way_to_work_them_out() -> None:
+@pytest.mark.parametrize("with_levels", [False, True])
+def test_the_chances_are_those_of_a_plain_second_way_to_work_them_out(with_levels: bool) -> None:
     """Person by person, in the order in which the items were given. Only the fit of the regression is the same."""
     rows = forty_people()
     value, person, number = rows["value"], rows["sitting"], rows["number"]
+    levels = np.column_stack([person % 2, person % 3])
     mean, deviation = value.mean(), value.std()
     columns = []
     for row in range(value.size):
         before = [value[other] for other in range(row) if person[other] == person[row]]
         past = (sum(before) + mean) / (len(before) + 1)  # One more answer, which is the mean of all.
         place = (number[row] - number.mean()) / number.std()
-        columns.append([1, place, (value[row] - mean) / deviation, (past - mean) / deviation])
+        own = [1, (value[row] - mean) / deviation, (past - mean) / deviation]
+        columns.append([own[0], place, *own[1:]])
+        if with_levels:  # Each level but a factor's first: another frequency, and another meaning of the answers.
+            under = (levels[row, 0] == 1, levels[row, 1] == 1, levels[row, 1] == 2)
+            columns[-1] += [column * is_under for is_under in under for column in own]
     table, fold = np.array(columns), np.random.default_rng(3).permutation(np.arange(40) % 5)
     expected = np.ones(value.size)
     for row in range(value.size):
         own = fold[person] == fold[person[row]]
         train = ~own & rows["known"]
         fitted = bandit.logistic.fit_logistic(
-            columns=table[train], label=rows["left"][train].astype(float), precision=[1e-3, 0.5, 0.5, 0.5]
+            columns=table[train],
+            label=rows["left"][train].astype(float),
+            precision=[1e-3, *[0.5] * (table.shape[1] - 1)],
         )
         for other in range(row):
             if person[other] == person[row]:
                 expected[row] *= 1 - bandit.logistic.predict_logistic(table[[other]], fitted)[0]
-    assert staying(rows) == pytest.approx(np.maximum(expected, 0.02), abs=1e-9)
+    found = staying(rows, levels=levels) if with_levels else staying(rows)
+    assert found == pytest.approx(np.maximum(expected, 0.02), abs=1e-9)
 
 
 def test_no_answer_counts_more_than_50_times() -> None:
@@ -576,3 +586,94 @@ def test_without_dependence_all_of_them_hold_and_the_test_is_as_large_as_it_says
         # All three are about the same figure.
         for name, own in (("weighted", [one.value for one in stayed]), ("bounds", [np.mean(ends) for ends in bounds])):
             assert np.mean(own) == pytest.approx(np.mean([one.value for one in plain]), abs=0.01), name
+
+
+def test_fewer_than_10_people_give_no_weights_however_many_of_them_left() -> None:
+    """Nine people, who left twelve times: in several sittings each."""
+    sitting = np.arange(18)
+    known = {"sitting": sitting, "number": np.ones(18), "known": np.ones(18, dtype=bool)}
+    rows = {**known, "value": sitting % 2, "left": sitting < 12, "rng": np.random.default_rng(1)}
+    with pytest.raises(DesignError, match="12 of 9 people left"):
+        bandit.staying_chances(**rows, cluster=sitting % 9)
+    assert bandit.staying_chances(**rows, cluster=sitting % 10).size == 18
+
+
+def error_by_hand(given: GivenItems, side: str, **options: Any) -> float:
+    """The standard error of an end of the bounds, by what a person more or less of each kind would change."""
+
+    def value(person: int | None, change: float) -> float:
+        weights = [
+            np.where(np.asarray(who) == person, 1 + change, 1.0) * (1.0 if own is None else np.asarray(own))
+            for who, own in ((given.cluster, given.weight), (given.missing_cluster, given.missing_weight))
+        ]
+        changed = replace(given, weight=weights[0], missing_weight=weights[1])
+        return float(getattr(bandit.bounds(stages=[changed], **options), side).value)
+
+    people = np.unique(given.cluster)
+    step = 1e-5
+    slopes = [(value(person, step) - value(person, -step)) / (2 * step) for person in people.tolist()]
+    return math.sqrt(people.size / (people.size - 1) * np.dot(slopes, slopes))
+
+
+@pytest.mark.parametrize("odds_ratio", [2.0, math.inf])
+def test_the_error_of_bounds_is_what_the_people_change(odds_ratio: float) -> None:
+    rng = np.random.default_rng(8)
+    given = GivenItems(
+        values=rng.normal(size=90) + np.arange(90) % 15 / 3,
+        stratum=np.repeat([0, 1], [50, 40]),
+        sizes=[300, 700],
+        cluster=np.arange(90) % 15,
+        domain=rng.random(90) < 0.7,
+        missing_stratum=np.arange(40) % 2,
+        missing_cluster=np.arange(40) % 7,
+        missing_domain=rng.random(40),
+    )
+    # Of a plain figure that no least variance made wider.
+    plain = leaving_cases.plain_of([given]).with_error(1e-6, 14)
+    found = bandit.bounds(stages=[given], plain=plain, odds_ratio=odds_ratio, span=(-9, 9))
+    for side in ("lower", "upper"):
+        by_hand = error_by_hand(given, side, plain=plain, odds_ratio=odds_ratio, span=(-9, 9))
+        assert getattr(found, side).standard_error == pytest.approx(by_hand, rel=1e-4), side
+        assert getattr(found, side).degrees_of_freedom == 14
+
+
+def test_a_stage_without_weight_is_in_no_bounds() -> None:
+    def given(value: float) -> GivenItems:
+        return GivenItems(
+            values=[value, value + 1, value, value + 2],
+            stratum=[0] * 4,
+            sizes=[9],
+            cluster=[1, 2, 3, 4],
+            missing_stratum=[0],
+            missing_cluster=[1],
+        )
+
+    plain = leaving_cases.plain_of([given(3.0)])
+    alone = bandit.bounds(stages=[given(3.0)], plain=plain)
+    both = bandit.bounds(stages=[given(3.0), given(90.0)], plan_weights=[2, 0], plain=plain)
+    assert (both.lower, both.upper, both.unanswered) == (alone.lower, alone.upper, 1)
+    assert alone.upper.value > alone.lower.value > 1
+
+
+def test_people_who_answer_one_item_make_the_bounds_as_wide_as_the_figure() -> None:
+    """Few items that many answered: then they decide the error and its degrees of freedom."""
+    rng = np.random.default_rng(13)
+    item = np.arange(120) % 5
+    common = {
+        "values": rng.normal(size=120) + 3.0 * item,
+        "stratum": np.zeros(120, dtype=int),
+        "sizes": [10_000],
+        "cluster": np.arange(120) // 5,
+        "item": item,
+    }
+    given = GivenItems(**common, missing_stratum=[], missing_cluster=[])
+    plain = bandit.stratified_mean(**common).with_error(1e-6, 99)
+    found = bandit.bounds(stages=[given], plain=plain)
+    own = (common["values"] - common["values"].mean()) / 120
+    by_person, by_item = (
+        size / (size - 1) * sum(own[who == one].sum() ** 2 for one in range(size))
+        for who, size in ((common["cluster"], 24), (item, 5))
+    )
+    expected = by_person + by_item - np.dot(own, own)
+    assert found.upper.standard_error == pytest.approx(math.sqrt(expected))
+    assert found.upper.degrees_of_freedom == 4

@@ -144,3 +144,19 @@ def test_other_policies_are_evaluated_without_bias_and_with_intervals_that_cover
 def test_logs_that_do_not_fit_are_refused(change, message):
     with pytest.raises(DesignError, match=message):
         evaluated(**change)
+
+
+def test_an_effective_sample_of_100_is_enough_and_the_weights_are_said():
+    n = 100
+    same = evaluated(
+        values=np.arange(n) % 2,
+        selected=np.arange(n),
+        logged=np.full(2 * n, 0.5),
+        other=np.full(2 * n, 0.25),
+        stratum=np.zeros(n, dtype=int),
+        planned=(n,),
+        cluster=np.arange(n),
+    )
+    assert same.effective_sample_size == pytest.approx(100) and round(same.effective_sample_size) == 100
+    found = evaluated()
+    assert found.plain.weight_range == found.self_normalised.weight_range == pytest.approx((0.5 / 1.75, 3 / 1.75))

@@ -33,6 +33,7 @@ def test_who_answered_once_is_left_out_and_weights_are_taken():
         second=[4, 8, -50], second_weight=[1, 1, 9], second_person=[1, 2, 4],
     )  # fmt: skip
     assert found.value == pytest.approx(6 - 2.5)
+    assert found.weight_range == pytest.approx((0.5, 1.5)) and found.effective_sample_size == pytest.approx(16 / 4.5)
     assert found.n_clusters == 2
 
 
@@ -83,6 +84,7 @@ def test_people_in_both_groups_are_compared_with_themselves():
     found = bandit.paired_change_difference(low, high)
     assert found.value == pytest.approx(1.5)
     assert found.standard_error == pytest.approx(np.std([1, 2, 1, 2], ddof=1) / 2)
+    assert found.degrees_of_freedom == 3 and found.n_clusters == 4
     alone = occasions([1.0], [2.0], [1])
     assert math.isnan(bandit.paired_change_difference(low, alone).standard_error)
     assert bandit.paired_change_difference(low, occasions([], [], [])) is None

@@ -92,3 +92,28 @@ def test_such_questions_are_covered_and_these_intervals_alone_would_not(question
         assert 0.93 <= cover("such") <= 0.97, name
         if questions == 60:
             assert cover("these") < 0.9, name
+
+
+def test_an_item_about_one_question_twice_is_about_one_question_and_few_questions_leave_few_degrees_of_freedom() -> (
+    None
+):
+    one = made(np.random.default_rng(3))
+    plain = bandit.hajek(values=one["values"], probability=0.3 / one["weight"], cluster=one["cluster"])
+    error, share = bandit.error_contributions(values=one["values"], weight=one["weight"])
+    twice = one["subjects"].copy()
+    twice[:10, 1] = twice[:10, 0]
+    same, again = (
+        bandit.for_such_questions(plain, contributions=error, shares=share, cluster=one["cluster"], subjects=subjects)
+        for subjects in (one["subjects"], twice)
+    )
+    assert again == same
+    parts = np.array([share[(one["subjects"] == number).any(axis=1)].sum() for number in range(9)])
+    assert same.degrees_of_freedom == pytest.approx((parts**2).sum() ** 2 / (parts**4).sum() - 1)
+
+
+def test_the_error_of_a_ratio_is_around_the_ratio_and_shares_are_of_what_is_below() -> None:
+    values, below = np.array([3.0, 0, 1]), np.array([2.0, 1, 1])
+    error, share = bandit.error_contributions(values=values, weight=[1, 2, 1], per=below)
+    ratio = (3 + 1) / (2 + 2 + 1)
+    assert error == pytest.approx([(3 - 2 * ratio) / 5, -2 * ratio / 5, (1 - ratio) / 5])
+    assert share == pytest.approx([2 / 5, 2 / 5, 1 / 5])

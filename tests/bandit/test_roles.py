@@ -14,6 +14,15 @@ def test_a_stage_has_a_tenth_of_holdout_sittings_and_a_control_in_fifteen():
     assert plan.holdout.controls == (("no_evidence", 3), ("unrelated_evidence", 3), ("repeat", 3))
 
 
+def test_half_a_booklet_and_half_a_slot_go_to_the_even_number():
+    assert [plan_roles(booklets=count, size=4, holdout=0.1).holdout.booklets for count in (4, 25, 35)] == [1, 2, 4]
+    counts = [
+        sum(count for _kind, count in plan_roles(booklets=1, size=size, holdout=0, controls=0.5).sampled.controls)
+        for size in (5, 7)
+    ]
+    assert counts == [2, 4]
+
+
 @pytest.mark.parametrize(
     ("booklets", "size", "holdout", "controls"), [(1, 15, 0, 0.1), (2, 3, 0.01, 0.5), (20, 7, 0.3, 0)]
 )

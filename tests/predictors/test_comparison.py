@@ -334,3 +334,93 @@ def test_nested_parts_share_neither_pairs_nor_people():
 def test_nested_cross_validation_needs_contenders():
     with pytest.raises(ValueError, match="rows"):
         nested(some_table(20), [])
+
+
+def test_rows_without_weight_are_in_no_figure(test_rows):
+    """All of them, and the differences, groups and curves, are those of the other rows alone."""
+    made = predictions(test_rows, "a", "b")
+    weighing = np.arange(60) < 40
+    rows = replace(test_rows, weights=np.where(weighing, 2.0, 0.0))
+    cut = [replace(one, probabilities=one.probabilities[:40]) for one in made]
+    found, expected = (
+        compare(table, own, train=None, seed=0, samples=10)
+        for table, own in ((rows, made), (test_rows.take(weighing), cut))
+    )
+    for name in ("a", "b"):
+        assert {key: found["metrics"][name][key] for key in ("n", "nll", "auc")} == {
+            key: expected["metrics"][name][key] for key in ("n", "nll", "auc")
+        }
+        assert found["groups"][name] == expected["groups"][name]
+        for curve in ("calibration", "rank"):
+            assert str(found["curves"][name][curve]) == str(expected["curves"][name][curve]), curve
+        assert set(found["curves"][name]["roc"]) >= set(expected["curves"][name]["roc"])
+    (other,) = found["differences"]
+    assert found["differences"][other]["auc"]["overall"]["difference"] == pytest.approx(
+        expected["differences"][other]["auc"]["overall"]["difference"]
+    )
+
+
+def test_what_reads_columns_is_no_reference_unless_there_is_nothing_else(test_rows):
+    good = Predictions("good", np.where(test_rows.labels == 1, 0.8, 0.2), 1.0)
+    made = [*predictions(test_rows, "a", "bert"), good]
+    found = [
+        compare(test_rows, made, train=None, seed=0, samples=2, apart=apart)["reference"]
+        for apart in ((), ("bert",), ("bert", "good"), ("a", "bert", "good"))
+    ]
+    assert found == ["bert", "good", "a", "bert"]
+
+
+def test_a_nested_choice_counts_rows_by_their_weights():
+    """Heavy rows follow the outcome, and as many light ones whether both questions are of one task."""
+    table = some_table(160, seed=7)
+    heavy = np.arange(160) % 4 < 2
+    same = np.array([pair.evidence_task == pair.target_task for pair in table.pairs])
+    labels = np.where(heavy, table.outcomes == 1, same).astype(float)
+    labels[::11] = 1 - labels[::11]
+    everything = np.ones(160, dtype=bool)
+    rows = [
+        (comparison.Contender("outcome", "previous_correct", {}), everything),
+        (comparison.Contender("task", "logistic", {"numbers": ("same_task",)}), everything),
+    ]
+    folds = comparison.split(table.pairs, None, folds=3, rng=np.random.default_rng(3))
+    for weights, chosen in ((np.where(heavy, 50.0, 1.0), "outcome"), (np.where(heavy, 1.0, 50.0), "task")):
+        own = table_of(table.pairs, labels, weights=weights)
+        _made, names = comparison.nested_cross_validate(
+            rows, seed=1, table=own, folds=folds, inner=2, validated=everything
+        )
+        assert names == [chosen] * 3
+
+
+def test_in_cross_validation_too_what_is_no_probability_is_refused_for_tested_rows(monkeypatch):
+    class Diverged:
+        def fit(self, *args):
+            return self
+
+        def predict_proba(self, pairs, progress=None):
+            return np.full((len(pairs), 2), np.nan)
+
+    monkeypatch.setattr(registry, "create", lambda *args: Diverged())
+    whole, folds = comparison.folds_of(some_table(12), None, folds=2, rng=np.random.default_rng(0))
+    with pytest.raises(PredictorError, match="predicted nan"):
+        comparison.cross_validate("hybrid", {}, seed=0, table=whole, folds=folds)
+
+
+def test_only_majorities_are_calibrated_and_by_the_weights_of_training_rows():
+    train, test = people_and_majorities(known=True)
+    test.majority[:10] = False
+    plain = comparison.train_and_predict(
+        "same_task", {}, seed=0, train=train, test=replace(test, majority=test.majority & False)
+    )
+    found = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
+    assert (found.probabilities[:10] == plain.probabilities[:10]).all()
+    assert (found.probabilities[10:] != plain.probabilities[10:]).all()
+    # Heavy rows that changed: the calibration follows them. Without weights it would not.
+    heavy = replace(train, weights=np.where(train.labels == 1, 3.0, 1.0))
+    moved = comparison.train_and_predict("same_task", {}, seed=0, train=heavy, test=test)
+    unweighted = replace(heavy, weights=np.ones(len(heavy)))
+    calibrators = [
+        comparison._majority_calibrator("same_task", {}, seed=0, train=one, progress=None).calibrator_.coefficients_
+        for one in (heavy, unweighted)
+    ]
+    assert (moved.probabilities[10:] > found.probabilities[10:]).all()
+    assert np.abs(calibrators[0]).sum() != pytest.approx(np.abs(calibrators[1]).sum(), abs=1e-3)

@@ -126,6 +126,42 @@ def test_rows_are_taken_by_index_and_by_mask(file):
         assert taken.labels.tolist() == [0.5, 0.0]
 
 
+def test_every_column_is_taken_with_its_row(file):
+    table = read(
+        file(
+            {
+                "belief_change": "0.5",
+                "weight": "1",
+                "responses": "2",
+                "respondent": "a",
+                "prior": "10",
+                "models_right": "0.1",
+            },
+            {
+                "belief_change": "1",
+                "weight": "2",
+                "responses": "1",
+                "respondent": "b",
+                "prior": "20",
+                "models_right": "0.2",
+            },
+            {
+                "belief_change": "0",
+                "weight": "3",
+                "responses": "3",
+                "respondent": "c",
+                "prior": "30",
+                "models_right": "0.3",
+            },
+        )
+    )
+    taken = table.take(np.array([2, 0]))
+    assert taken.priors.tolist() == [0.3, 0.1] and taken.models_right.tolist() == [0.3, 0.1]
+    assert taken.weights.tolist() == [3, 1] and taken.responses.tolist() == [3, 2]
+    assert taken.pair_ids.tolist() == table.pair_ids[[2, 0]].tolist() and taken.respondents == ["c", "a"]
+    assert taken.counted.tolist() == [True, True] and len(taken.questions) == 2
+
+
 def test_a_byte_order_mark_and_a_blank_last_line_do_no_harm(file):
     path = file({})
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\r\n")

@@ -209,6 +209,8 @@ def test_two_servers_do_not_share_what_is_kept(server, monkeypatch):
         monkeypatch.setenv("HUNCH_EMBEDDINGS_URL", other.url)
         embed(["abc"], model="endpoint:m")
         assert len(other.seen) == 1
+        embed(["abc"], model="endpoint:another")
+        assert [seen.body["model"] for seen in other.seen] == ["m", "another"]
 
 
 def test_voyage_learns_that_the_texts_are_documents(server, monkeypatch):

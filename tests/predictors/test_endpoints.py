@@ -476,3 +476,10 @@ def test_embeddings_that_change_their_length_between_requests_are_refused(server
     server.answer = lambda seen: Raw({"data": [{"embedding": [1.0] * len(seen.body["input"][0])}]})
     with pytest.raises(EndpointError, match=r"vectors of \[1, 2\] numbers"):
         connect().embeddings(model="e", texts=["a", "bb"], batch=1)
+
+
+def test_a_reply_of_as_many_bytes_as_are_read_is_taken_and_one_more_is_not(server, connect):
+    server.answer = chat("4" * 500)
+    size = len(server.answer.encoded())
+    assert ask(connect(max_bytes=size)).texts == ("4" * 500,)
+    assert f"longer than {size - 1} bytes" in str(refused(connect(max_bytes=size - 1)))

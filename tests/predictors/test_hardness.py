@@ -176,3 +176,31 @@ def test_files_have_priors_in_points_and_models_as_a_share(tmp_path) -> None:
     with pytest.raises(PredictorError, match=r"prior: '140' is not a number between 0 and 100, or empty") as refusal:
         read(path)
     assert "models_right: '-1' is not a number between 0 and 1, or empty" in str(refusal.value)
+
+
+def test_a_targets_number_is_shrunk_to_its_task_and_that_to_all_by_stated_counts() -> None:
+    """By hand, with answers that count as several: 3 answers of its task's mean, 10 of that of all."""
+    pairs = [pair(1, "a"), pair(2, "a", outcome=0), pair(3, "b"), pair(4, "c", task="art")]
+    values, weights = [0.2, 0.5, 0.8, 0.9], [1.0, 3.0, 2.0, 4.0]
+    hardness, _own = Hardness.learn(("people",), pairs, weights, {"people": values})
+    state = hardness.state()
+
+    def raw(one: Pair) -> float:
+        return float(hardness.numbers([one], None)[0, 0] / state["scale"][0] + state["centre"][0])
+
+    total = sum(value * weight for value, weight in zip(values, weights, strict=True)) / 10
+    law = (0.2 + 1.5 + 1.6 + 10 * total) / (6 + 10)
+    assert raw(pair(9, "a")) == pytest.approx((0.2 + 1.5 + 3 * law) / (4 + 3))
+    assert raw(pair(9, "new")) == pytest.approx(law)
+    art = (3.6 + 10 * total) / (4 + 10)
+    assert raw(pair(9, "c", task="art")) == pytest.approx((3.6 + 3 * art) / (4 + 3))
+    assert raw(pair(9, "a", task="none")) == pytest.approx((0.2 + 1.5 + 3 * total) / (4 + 3))
+    plain, signed = hardness.numbers([pair(9, "a"), pair(9, "a", outcome=0)], None).T
+    assert plain[0] == plain[1] and signed.tolist() == [plain[0], -plain[0]]
+
+
+def test_where_nothing_is_known_of_models_they_are_as_usual() -> None:
+    pairs = [pair(number, "a") for number in range(4)]
+    hardness, _own = Hardness.learn(("models",), pairs, np.ones(4), {"models": [0.2, 0.6, np.nan, 0.4]})
+    unknown, usual = hardness.numbers(pairs[:2], {"models": [np.nan, 0.4]})
+    assert unknown == pytest.approx(usual, abs=1e-9)

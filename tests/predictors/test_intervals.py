@@ -185,3 +185,21 @@ def test_p_is_about_uniform_where_there_is_no_difference():
 def test_arguments_that_cannot_be_used_are_refused_by_name(arguments, message):
     with pytest.raises(PredictorError, match=message):
         evaluate_with_intervals([1, 0], [0.5, 0.4], rng=rng_of(0), **arguments)
+
+
+def test_the_ends_are_the_percentiles_of_the_level_that_was_asked_for():
+    labels, probabilities, _parts = drawn(rng_of(0), 60)
+    people = np.arange(60) % 7
+    resampled = implementation._resampled(labels, [probabilities], None, None, people, rng_of(1), 99, 0.5)
+    found = evaluate_with_intervals(labels, probabilities, cluster=people, rng=rng_of(1), samples=99, level=0.5)
+    for metric in METRICS:
+        expected = np.quantile(resampled[metric]["overall"][0], [0.25, 0.75])
+        assert found["intervals"][metric]["overall"] == pytest.approx(expected.tolist())
+
+
+def test_a_row_counts_as_often_as_both_of_its_clusters_are_drawn():
+    people, pairs = np.arange(12) % 3, np.arange(12) % 4
+    both = np.concatenate(list(implementation._counts([people, pairs], 12, rng_of(4), 30)))
+    rng = rng_of(4)
+    one, other = implementation._drawn(3, 30, rng), implementation._drawn(4, 30, rng)
+    assert (both == one[:, people] * other[:, pairs]).all()

@@ -352,6 +352,21 @@ def test_another_server_is_asked_again(server, monkeypatch):
     assert (estimator.predict_proba(PAIRS[:2]) == first).all() and len(server.seen) == asked
 
 
+@pytest.mark.parametrize(
+    "change", [{"mode": "samples"}, {"samples": 7}, {"temperature": 0.3}, {"max_tokens": 9}, {"max_characters": 500}]
+)
+def test_under_other_settings_the_same_pair_is_asked_about_again(server, change):
+    server.answer = lists_tokens
+    estimator = fitted()
+    estimator.predict_proba(PAIRS[:1])
+    asked = len(server.seen)
+    estimator.predict_proba(PAIRS[:1])
+    assert len(server.seen) == asked
+    estimator.set_params(**change)
+    estimator.predict_proba(PAIRS[:1])
+    assert len(server.seen) > asked
+
+
 def test_what_was_answered_before_an_error_is_kept(server):
     refusing = [True]
     server.answer = lambda seen: (

@@ -7,7 +7,9 @@ from predictors.errors import PredictorError
 from predictors.evaluation import negative_log_likelihood
 from predictors.majority import (
     MajorityCalibrator,
+    are_averages,
     fit_concentration,
+    holds_majorities,
     logit_line,
     majority_probability,
 )
@@ -123,3 +125,19 @@ def test_single_answers_recalibrate_and_leave_the_scatter_to_the_setting():
 def test_what_makes_no_sense_is_refused_by_name(call, message):
     with pytest.raises(PredictorError, match=message):
         call()
+
+
+def test_averages_of_answers_are_told_from_a_teachers_chances() -> None:
+    averages, chances = np.array([1 / 3, 0.25, 5 / 9, 29 / 30]), np.array([0.123456, 0.98765432, 0.4142135])
+    assert are_averages(averages) and not are_averages(chances)
+    # More than half of them must be: a teacher may say a half now and then.
+    assert not are_averages(np.append(chances, averages[:3])) and are_averages(np.append(chances, averages))
+    assert not are_averages(np.array([31 / 37])) and not are_averages(np.empty(0))
+
+
+def test_labels_of_several_answers_that_are_all_whole_are_majorities() -> None:
+    several = np.array([9, 1, 9])
+    assert holds_majorities(np.array([1.0, 0.3, 0.0]), several)
+    assert not holds_majorities(np.array([1.0, 0.0, 0.4]), several)
+    assert not holds_majorities(np.array([1.0, 0.0, 1.0]), several, "shares")
+    assert not holds_majorities(np.array([1.0, 0.0, 1.0]), np.ones(3, dtype=np.int64))

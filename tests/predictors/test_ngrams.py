@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from predictors.errors import CheckpointError, PredictorError
-from predictors.readings import Detail, Text
+from predictors.readings import Detail, Text, ngrams
 from predictors.readings.ngrams import END, NgramReader
 from predictors.readings.tokenizing import PairTokenizer
 
@@ -167,3 +167,38 @@ def test_texts_without_a_unit_are_refused():
 def test_numbers_of_units_are_not_mixed_with_the_special_ones():
     model = NgramReader.train(["END BEGIN <unk>"], order=1)
     assert END == 1 and len(model.vocabulary) == 6
+
+
+def test_discounts_are_those_of_the_counts_of_counts():
+    """Chen and Goodman's, by hand: of four counts of 1, three of 2, two of 3 and one of 4."""
+    counts = np.array([1] * 4 + [2] * 3 + [3] * 2 + [4, 0, 9])
+    assert ngrams._discounts(counts) == pytest.approx((0.4, 1.2, 2.2))
+    table = ngrams._Table.of(counts, np.arange(12) % 2, 3)
+    assert table.discounted.tolist() == pytest.approx([0.6] * 4 + [0.8] * 3 + [0.8] * 2 + [1.8, 0.0, 6.8])
+    assert table.total.tolist() == [counts[::2].sum(), counts[1::2].sum(), 0]
+    assert table.left.tolist() == pytest.approx([2 * 0.4 + 2 * 1.2 + 2.2, 2 * 0.4 + 1.2 + 3 * 2.2, 0])
+    odd = np.array([1] * 9 + [2] + [3] * 9 + [4])
+    # Where one of them is missing, or they are no discounts, half a count, one and one and a half are taken.
+    assert ngrams._discounts(counts[counts != 4]) == ngrams._discounts(odd) == (0.5, 1.0, 1.5)
+
+
+def test_a_smoothed_bigram_is_that_of_the_formula():
+    """By hand, with the fallback's discounts: counts less a discount, and what is taken off goes to the lower order."""
+    model = NgramReader.train(["a b", "a b", "a c"], order=2)
+    # After how many different units: a after the beginning, b and c after a, END after both of these.
+    continuations = {"a": 1, "b": 1, "c": 1, "END": 2}
+    discounts = {1: 0.5, 2: 1.0}
+    total = sum(continuations.values())
+    left = sum(discounts[count] for count in continuations.values()) / total
+    uniform = 1 / 5  # a, b, c, <unk> and END
+    single = {unit: (count - discounts[count]) / total + left * uniform for unit, count in continuations.items()}
+    after_a = {"b": (2 - 1.0) / 3, "c": (1 - 0.5) / 3}
+    expected = [after_a[unit] + (1.0 + 0.5) / 3 * single[unit] for unit in ("b", "c")]
+    found = [math.exp(model.log_probabilities(f"a {unit}")[1]) for unit in ("b", "c")]
+    assert found == pytest.approx(expected)
+
+
+def test_the_largest_shares_come_first_and_of_equal_ones_the_earlier():
+    shares = np.array([0.1, 0.3, 0.0, 0.3, 0.2, 0.1])
+    assert ngrams._largest(shares, 3).tolist() == [1, 3, 4]
+    assert ngrams._largest(shares, 9).tolist() == [1, 3, 4, 0, 5] and ngrams._largest(shares, 0).tolist() == []

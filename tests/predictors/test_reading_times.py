@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from predictors.evaluation.reading_times import Columns, delta_of
+from predictors.evaluation.reading_times import (
+    Columns,
+    SingleTimes,
+    TimedWords,
+    columns_of_times,
+    delta_of,
+    prepared,
+    slopes_of,
+)
 
 FOLD = np.repeat(np.arange(5), [10, 14, 20, 8, 18])
 
@@ -41,3 +49,99 @@ def test_what_it_adds_to_the_words_themselves_is_that_of_one_fit() -> None:
     found = delta_of(columns)
     base, both = (log_density(table, columns.wanted, every, every) for table in (columns.base, columns.both))
     assert found is not None and found.total == pytest.approx(both - base, rel=1e-6)
+
+
+def test_below_thirty_rows_nothing_is_said() -> None:
+    columns = some_columns()
+
+    def of(count: int) -> Columns:
+        return Columns(*(getattr(columns, name)[:count] for name in ("base", "both", "wanted", "fold", "row")))
+
+    assert delta_of(of(29)) is None and delta_of(of(30)) is not None
+
+
+def text_of_words() -> TimedWords:
+    """Two sentences: the words that count, and one of each kind that does not."""
+    words = ["The", "old", "man,", "slept", "by", "rare", "water", "here", "End.", "So", "it", "went", "on", "well."]
+    frequency = np.array([-1.0, -2, -3, -4, -5, np.nan, -7, -8, -9, -1, -2, -3, -4, -5])
+    return TimedWords(
+        word=words,
+        sentence=np.array([4] * 9 + [7] * 5),
+        position=np.array([*range(9), *range(5)]),
+        log_frequency=frequency,
+        is_last=np.array([False] * 8 + [True] + [False] * 4 + [True]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("previous", "keeps", "rows", "before"),
+    [
+        (1, False, [4, 7, 11, 12], [[3], [6], [10], [11]]),
+        (1, True, [2, 3, 4, 7, 11, 12], [[1], [2], [3], [6], [10], [11]]),
+        (2, False, [12], [[11, 10]]),
+        (2, True, [3, 4, 12], [[2, 1], [3, 2], [11, 10]]),
+    ],
+)
+def test_a_word_counts_where_it_and_those_before_it_do(
+    previous: int, keeps: bool, rows: list[int], before: list[list[int]]
+) -> None:
+    """None first or last in its sentence, without a frequency, or (unless they are kept) with a comma."""
+    words = text_of_words()
+    found = prepared(words, keeps_punctuation=keeps, previous=previous)
+    assert found.row.tolist() == rows and found.before.tolist() == before
+    length = np.array([len(word.strip(".,")) for word in words.word], dtype=float)
+    expected = [
+        [
+            1.0,
+            *(
+                value
+                for which in (row, *earlier)
+                for value in (length[which], words.log_frequency[which], length[which] * words.log_frequency[which])
+            ),
+            words.position[row],
+        ]
+        for row, earlier in zip(rows, before, strict=True)
+    ]
+    assert found.base == pytest.approx(np.array(expected))
+    assert len({*found.fold.tolist()}) == len({*words.sentence[rows].tolist()})
+
+
+def test_single_times_are_those_of_a_reading_less_its_mean() -> None:
+    """Of a person in a passage; words that do not count and times that nobody has are passed over."""
+    words = prepared(text_of_words(), keeps_punctuation=True)
+    surprisal = np.arange(14) / 3.0
+    surprisal[6] = np.nan  # So that neither it nor the word after it counts.
+    rng = np.random.default_rng(5)
+    word = np.array([2, 3, 4, 7, 0, 11, 12, 2, 3, 11, 12, 4])
+    times = SingleTimes(
+        word=word,
+        person=np.array([0] * 7 + [1] * 5),
+        passage=np.array([0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0]),
+        time=np.where(np.arange(12) == 11, np.nan, rng.normal(300, 40, 12)),
+    )
+    found = columns_of_times(words, times, surprisal)
+    used = [0, 1, 2, 5, 6, 7, 8, 9, 10]
+    assert found.row.tolist() == used
+    place = {row: number for number, row in enumerate(words.row.tolist())}
+    whole = np.array(
+        [
+            [*words.base[place[word[one]]], surprisal[word[one]], surprisal[word[one] - 1], times.time[one]]
+            for one in used
+        ]
+    )
+    for reading in ([0, 1, 2], [3, 4], [5, 6], [7, 8]):
+        whole[reading] -= whole[reading].mean(axis=0)
+    whole[:, 0] = 1.0
+    assert np.column_stack([found.both, found.wanted]) == pytest.approx(whole)
+    assert found.base == pytest.approx(whole[:, : words.base.shape[1]])
+    assert found.fold.tolist() == [words.fold[place[word[one]]] for one in used]
+
+
+def test_slopes_are_least_squares_and_each_row_adds_what_it_moves_them_by() -> None:
+    columns = some_columns()
+    found = slopes_of(columns)
+    coefficients = np.linalg.lstsq(columns.both, columns.wanted, rcond=None)[0]
+    assert found.slopes == pytest.approx(coefficients[3:])
+    rest = columns.wanted - columns.both @ coefficients
+    expected = rest[:, None] * (columns.both @ np.linalg.inv(columns.both.T @ columns.both))[:, 3:]
+    assert found.added == pytest.approx(expected)

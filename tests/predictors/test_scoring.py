@@ -195,3 +195,32 @@ def test_one_text_has_no_interval_and_other_texts_no_comparison():
 def test_infinite_resamples_are_the_largest():
     assert percentile_interval(np.array([1.0, 2.0, np.inf, np.inf]), 0.9) == (1.0, math.inf)
     assert percentile_interval(np.array([np.nan, np.nan, np.nan, 1.0]), 0.9) is None
+
+
+def test_groups_have_the_floor_that_the_whole_has():
+    found = log_scores_by_group([0.0, 0.5, 0.001], ["a", "b", "b"], floor=0.01)
+    assert found["a"].nats == pytest.approx(-math.log(0.01)) and (found["a"].floor, found["a"].below_floor) == (0.01, 1)
+    assert found["b"].below_floor == 1
+
+
+def test_intervals_take_weights_floors_and_clusters_as_the_score_does():
+    q = np.random.default_rng(5).uniform(0.2, 0.9, 60)
+
+    def interval(probabilities, weights=None, **how):
+        return log_score_interval(probabilities, weights, rng=np.random.default_rng(6), samples=200, **how)
+
+    # By hand: half of the resamples of two cases hold both.
+    both = (-math.log(0.5) - 3 * math.log(0.25)) / 4
+    assert interval([0.5, 0.25], [1, 3], level=0.3) == pytest.approx((both, both))
+    assert interval([*q, 0.0], floor=0.1) == interval([*q, 0.1]) == interval([*q, 0.05], floor=0.1)
+    # Five copies of a case are one, where they are said to hang together.
+    copies, unit = np.repeat(q, 5), np.repeat(np.arange(60), 5)
+    assert interval(copies, cluster=unit) == pytest.approx(interval(q))
+    assert interval(np.append(q, 0.0), np.append(np.ones(60), 0.0), cluster=np.arange(61)) == interval(q)
+    assert interval(copies, cluster=(unit, np.arange(300)))[1] > interval(copies)[1]
+
+
+def test_a_text_with_an_impossible_token_is_endless_by_word_too():
+    score = TextScore.of([-1.0, -math.inf], words=2, characters=4)
+    assert math.isinf(score.perplexity_per_word) and math.isinf(score.bits_per_character)
+    assert percentile_interval(np.array([np.nan, np.nan, 1.0, 3.0]), 0.9) == (1.0, 3.0), "half of them are enough"

@@ -130,3 +130,23 @@ def test_threads_are_limited_in_the_environment_and_in_torch(monkeypatch):
     assert threads == [3] and os.environ["OMP_NUM_THREADS"] == "3"
     with pytest.raises(PredictorError, match="threads: 0"):
         training.limit_threads(0)
+
+
+def test_the_member_that_was_used_longest_ago_is_dropped_from_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "_CACHED_PREDICTORS", 2)
+    for number, name in enumerate(("same_task", "previous_correct", "logistic")):
+        _train(name, {}, 0, tmp_path / str(number))
+    loaded = []
+    original = artifacts.load
+    monkeypatch.setattr(artifacts, "load", lambda folder: loaded.append(folder.name) or original(folder))
+    for name in ("0", "1", "0", "2", "0", "1"):
+        training.score([tmp_path / name], PAIRS)
+    assert loaded == ["0", "1", "2", "1"]
+
+
+def test_several_members_score_as_their_mean(tmp_path):
+    for name in ("same_task", "previous_correct"):
+        _train(name, {}, 0, tmp_path / name)
+    one, other = (training.score([tmp_path / name], PAIRS) for name in ("same_task", "previous_correct"))
+    both = training.score([tmp_path / "same_task", tmp_path / "previous_correct"], PAIRS)
+    assert both == pytest.approx((one + other) / 2, abs=1e-7) and np.abs(one - other).max() > 0.01

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit.candidates import Pairs, Pool, uniform_pool
-from survey.models import LanguageModel, ModelAnswer, Question, Stage, Study
-from survey.services.base import files
+from survey.models import LanguageModel, ModelAnswer, Question, Study
 from survey.study_file import Note, Place
 
 from . import controls
+from .models import Pair
 
 if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
@@ -40,37 +40,22 @@ class RealOutcomes:
 
     @cached_property
     def known(self) -> dict[int, tuple[int, bool]]:
-        """Question to (stored answer, whether it is right), all by primary key. With those that are left out: a plan of
-        older code may be drawn again."""
+        """Question to (stored answer, whether it is right), all by primary key. With those that are left out: a plan
+        from before they could not be read may be drawn again."""
         return {question: (pk, correct) for question, pk, correct in self.rows.values_list("question", "pk", "correct")}
 
     @cached_property
-    def unreadable(self) -> dict[int, int]:
-        """Questions with a reply that could not be read: position by primary key."""
-        rows = self.rows.filter(unreadable__gt=0).order_by("question__position")
-        return dict(rows.values_list("question", "question__position"))
-
-    @cached_property
     def left_out(self) -> set[int]:
-        """Questions, by primary key, that are no evidence since a reply could not be read.
+        """Questions, by primary key, that are no evidence since a reply could not be read. Stages that were planned
+        with them keep them: their candidates count through the questions of their own plan."""
+        return set(self.rows.filter(unreadable__gt=0).values_list("question", flat=True))
 
-        A study that older code planned with some of them keeps these. The rows of its candidates count through its
-        questions, and the chances of what people answered are over all of them.
-        """
-        if not self.unreadable:
-            return set()
-        drawn = self._drawn_from()
-        return {key for key, position in self.unreadable.items() if drawn is not None and position not in drawn}
-
-    def _drawn_from(self) -> set[int] | None:
-        """Positions of the questions that the study's planned stages were drawn from; None if that is not known."""
-        positions: set[int] = set()
-        for stage in Stage.objects.filter(study__slug=self._study.slug).exclude(state=Stage.State.DRAFT):
-            try:
-                positions.update(files.load_array(stage.manifest["questions"]["positions_sha256"]).tolist())
-            except (KeyError, FileNotFoundError):
-                return None
-        return positions
+    def in_items(self) -> set[int]:
+        """Those of `left_out` that stages planned before show as evidence."""
+        names = ("answer", "answer_2", "answer_3")
+        pairs = Pair.objects.filter(item__study__slug=self._study.slug)
+        answers = {answer for row in pairs.values_list(*names).distinct() for answer in row}
+        return {question for question in self.left_out if self.known[question][0] in answers}
 
     def usable(self, questions: list[Question]) -> list[Question]:
         return [question for question in questions if question.pk in self.known and question.pk not in self.left_out]
@@ -81,7 +66,7 @@ class RealOutcomes:
 
     def facts(self) -> list[Any]:
         """What the draw depends on, by the bank's positions."""
-        rows = self.rows.exclude(question__in=self.left_out).order_by("question__position")
+        rows = self.rows.filter(unreadable=0).order_by("question__position")
         rows = rows.values_list("question__position", "correct")
         return [self.language_model, [[position, int(correct)] for position, correct in rows]]
 
@@ -155,16 +140,15 @@ def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Que
     if unanswered:
         message = f"{len(unanswered)} questions that {options.language_model} has not answered are left out: "
         found.append(Note("", message + ", ".join(unanswered[:NAMED])))
-    unreadable = [question for question in filtered if question.pk in outcomes.unreadable]
-    left_out = [question.external_id for question in unreadable if question.pk in outcomes.left_out]
+    left_out = [question for question in filtered if question.pk in outcomes.left_out]
     if left_out:
         message = f"{len(left_out)} questions with replies of {options.language_model} that could not be read are left "
-        found.append(Note("", f"{message}out: {', '.join(left_out[:NAMED])}"))
-    used = [question.external_id for question in unreadable if question.pk not in outcomes.left_out]
-    if used:
-        message = f"{len(used)} replies of {options.language_model} that could not be read count as incorrect, since a "
-        message += "stage is planned with them; flag their questions to leave them out of later stages: "
-        found.append(Note("", message + ", ".join(used[:NAMED])))
+        found.append(Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:NAMED])))
+        planned = outcomes.in_items()
+        before = [question.external_id for question in left_out if question.pk in planned]
+        if before:
+            message = f"{len(before)} of them are evidence in stages that were planned before, as incorrect answers: "
+            found.append(Note("", message + ", ".join(before[:NAMED])))
     return found
 
 

@@ -7,10 +7,9 @@ from bandit.errors import DesignError
 from survey.contracts import instruments
 from survey.models import CandidateSet, Slot, Stage, Study
 from survey.services.answers.counting import ESTIMATED
-from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import column_of, drawn_by, question_set_digest
+from survey.services.plans.candidates import candidate_questions, column_of, drawn_by
 
 from .models import AskedWord
 
@@ -54,7 +53,9 @@ def _not_drawn(stage: Stage) -> dict[str, float]:
     mean = stored.probability * slots / replicates / size
     if stored.kind != CandidateSet.Kind.POOL or stage.config.design.kind == "uniform":
         return {"": mean}
-    if stored.questions_sha256 != question_set_digest(stage.study):
+    stored.stage = stage
+    questions = candidate_questions(stored)
+    if questions is None:
         return {"": mean}  # Questions were flagged since, so that its candidates mean others.
     rows = files.load_array(stored.file_sha256)
     scores = drawn_by(rows)
@@ -71,7 +72,6 @@ def _not_drawn(stage: Stage) -> dict[str, float]:
         return {"": mean}
     chances = _same_for_ties(chances, scores) * stored.probability
     instrument = instruments.of_study(stage.study)
-    questions = eligible_questions(stage.study)
     found = {instrument.item_key(row, questions): float(one) for row, one in zip(rows, chances, strict=True)}
     return {**found, "": mean}
 

@@ -35,6 +35,8 @@ class Command(HunchCommand):
         self.stdout.write(
             f"{again.judged} answers {done} by rules {RULES_VERSION}, {changed} verdicts differ; {again.used} answers "
             f"stay as they were judged{because}"
+            + f"; {again.unreadable} of these are known as unreadable from now on"
+            * bool(again.unreadable)
         )
         if again.studies:
             self.stdout.write(f"studies with this bank, whose reports may change: {', '.join(again.studies)}")

@@ -1,7 +1,8 @@
 """Judging replies by the rules, as they come and again where the rules have changed.
 
 A verdict that a planned study rests on stays as it is: people were shown it, or a draw or a predictor depended on it.
-So does a verdict that was imported, and what people answered themselves.
+So does a verdict that was imported, and what people answered themselves. Where a reply that was not right turns out to
+be unreadable, that alone is stored: it changes no verdict, and later stages of real evidence leave the question out.
 """
 
 from collections import Counter
@@ -49,10 +50,11 @@ class ChangedVerdict:
 @dataclass
 class JudgedAgain:
     """What judging a bank's replies again changes. `used`: answers that keep it, since `resting`, studies of this bank,
-    rest on it. `studies`: all studies of the bank."""
+    rest on it; `unreadable` of them are now known as such. `studies`: all studies of the bank."""
 
     judged: int = 0
     used: int = 0
+    unreadable: int = 0
     differences: list[ChangedVerdict] = field(default_factory=list)
     studies: list[str] = field(default_factory=list)
     resting: list[str] = field(default_factory=list)
@@ -74,11 +76,11 @@ def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command"
             .order_by("language_model__name", "question__position")
         )
         fixed = _studies_by_model(bank)
-        changed, resting = [], set[str]()
+        changed, unreadable, resting = [], [], set[str]()
         for answer in answers:
             studies = sorted(fixed.get(answer.language_model_id, ()))
             resting.update(studies)
-            before = _share_right(answer)
+            before, known = _share_right(answer), answer.unreadable
             judge(
                 answer, answer.replies or [answer.response], key=answer.question.answer, question=answer.question.text
             )
@@ -92,12 +94,15 @@ def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command"
                 )
             if not studies:
                 changed.append(answer)
-        result.resting = sorted(resting)
-        if write and changed:
+            elif before == after and answer.unreadable > known:
+                unreadable.append(answer)
+        result.resting, result.unreadable = sorted(resting), len(unreadable)
+        if write and (changed or unreadable):
             ModelAnswer.objects.bulk_update(changed, FIELDS, batch_size=500)
+            ModelAnswer.objects.bulk_update(unreadable, ("unreadable",), batch_size=500)
             verdicts = sum(not difference.studies for difference in result.differences)
             detail = {"rules": RULES_VERSION, "judged": result.judged, "kept": result.used, "changed": verdicts}
-            detail |= {"resting": result.resting}
+            detail |= {"resting": result.resting, "unreadable": result.unreadable}
             record("judge_again", bank, by=by, via=via, studies=result.studies, **detail)
     return result
 

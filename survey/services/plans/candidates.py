@@ -5,6 +5,7 @@ made of their scores is stored, and it draws from them.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,29 @@ def question_set_digest(study: Study) -> str:
     ]
     own = instruments.of_study(study).drawn_by()
     return digest(facts if own is None else [*facts, own])
+
+
+def planned_questions(stage: Stage) -> list[Question]:
+    """The questions that a planned stage was drawn from, in their order, whatever was flagged or became known since.
+
+    Raises:
+        KeyError: a plan from before its manifest had them.
+        FileNotFoundError: their list is not in the storage.
+        ValueError: the list has changed.
+    """
+    positions = files.load_array(stage.manifest["questions"]["positions_sha256"])
+    by_position = {question.position: question for question in stage.study.bank.questions.select_related("task")}
+    return [by_position[place] for place in positions.tolist() if place in by_position]
+
+
+def candidate_questions(stored: CandidateSet) -> list[Question] | None:
+    """The questions through which the rows of a candidate set count. None where nobody knows them any more: the stage
+    is not planned, and questions were flagged since its candidates were drawn."""
+    stage = stored.stage
+    if stage.state != Stage.State.DRAFT:
+        with suppress(KeyError, FileNotFoundError):
+            return planned_questions(stage)
+    return eligible_questions(stage.study) if stored.questions_sha256 == question_set_digest(stage.study) else None
 
 
 def planned_before(stage: Stage) -> set[str]:

@@ -24,17 +24,16 @@ from predictors.registry import settings_of
 from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError, StateRefused
-from survey.models import Assignment, CandidateSet, Slot, Stage, Study
+from survey.models import Assignment, CandidateSet, Question, Slot, Stage, Study
 from survey.services.answers.counting import TRAINED, counted_answers, training_examples
-from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import derive, generator
 from survey.services.plans.candidates import (
     DISAGREEMENT,
+    candidate_questions,
     column_of,
     drawn_by,
     plain_rows,
-    question_set_digest,
 )
 from survey.study_file import DESIGNS, DesignConfig
 
@@ -76,9 +75,11 @@ class StageComparison:
 
 @dataclass(frozen=True, eq=False)
 class _Logged:
-    """A stage as it ran: every candidate's chance, and the answers with their candidates."""
+    """A stage as it ran: every candidate's chance, and the answers with their candidates. `rows` count through
+    `questions`."""
 
     rows: np.ndarray
+    questions: Sequence[Question]
     chance: np.ndarray
     planned: tuple[int, ...]
     selected: np.ndarray
@@ -250,15 +251,17 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
         return "several people answered each item; policies are judged where each item has one answer"
     if stored is None or stored.kind != CandidateSet.Kind.POOL:
         return "its candidates are all items there are, of which no list is kept"
-    if stored.questions_sha256 != question_set_digest(stage.study):
+    stored.stage = stage
+    questions = candidate_questions(stored)
+    if questions is None:
         return "questions were flagged since, so its candidates are no longer known"
     rows = files.load_array(stored.file_sha256)
-    questions = eligible_questions(stage.study)
     place = {instrument.item_key(row, questions): index for index, row in enumerate(rows)}
     planned = Counter(stage.slots.filter(role=Slot.Role.SAMPLED).order_by().values_list("stratum", flat=True))
     place_of: dict[int | None, int] = {stratum: index for index, stratum in enumerate(planned)}
     return _Logged(
         rows=rows,
+        questions=questions,
         chance=_chances(stage, config, len(rows), drawn_by(rows), column_of(rows, DISAGREEMENT)),
         planned=tuple(planned.values()),
         selected=np.array([place[answer.slot.item.key] for answer in answers], dtype=np.int64),
@@ -306,10 +309,10 @@ def _all_scores(
             continue
         before.study = stage.study
         say(f"stage {stage.index}: {name}")
-        yield name, _scored(stage, before, name, read.rows, instrument)
+        yield name, _scored(stage, before, name, read, instrument)
 
 
-def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument: Instrument) -> np.ndarray | str:
+def _scored(stage: Stage, before: Stage, name: str, read: _Logged, instrument: Instrument) -> np.ndarray | str:
     """Every candidate's score by a predictor that knows only the answers up to and including `before`."""
     learning = instruments.learning_of(instrument)
     seed = derive(stage.seed, "compare", name)
@@ -319,7 +322,7 @@ def _scored(stage: Stage, before: Stage, name: str, rows: np.ndarray, instrument
             folders = [Path(temporary) / str(member) for member in range(predictor_training.members_of(name))]
             for member, folder in enumerate(folders):
                 predictor_training.train_member(name, {}, seed, member, inputs, labels.tolist(), None, folder)
-            candidates = learning.checked_inputs(rows=plain_rows(rows), questions=eligible_questions(stage.study))
+            candidates = learning.checked_inputs(rows=plain_rows(read.rows), questions=read.questions)
             return predictor_training.score(folders, candidates).astype(np.float64)
     except PredictorError as exc:
         return str(exc)

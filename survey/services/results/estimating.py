@@ -23,16 +23,15 @@ from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.answers.counting import ESTIMATED
 from survey.services.answers.majorities import majorities_of
-from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import (
     DISAGREEMENT,
     SCORE,
+    candidate_questions,
     drawn_by,
     plain_rows,
-    question_set_digest,
 )
 from survey.services.plans.planning import anytime_rho
 from survey.study_file import DesignConfig
@@ -1235,10 +1234,9 @@ def _lost(read: Sequence[_Read], name: str, label: str) -> list[np.ndarray]:
 
 
 def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrument) -> list[_Read]:
-    questions_sha256 = question_set_digest(study)
     found = []
     for one in read:
-        predictions = _predictions(study, one, instrument, questions_sha256)
+        predictions = _predictions(study, one, instrument)
         if predictions is None:
             found.append(one)
         else:
@@ -1252,7 +1250,7 @@ def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrumen
     return found
 
 
-def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sha256: str) -> ItemPredictions | None:
+def _predictions(study: Study, read: _Read, instrument: Instrument) -> ItemPredictions | None:
     """Predictions for one part's first measure; None if there are none: then the plain estimate is used."""
     part, first = read.part, read.estimands.measures[0]
     if part.role != Slot.Role.SAMPLED or part.obstacle or not first.is_share:
@@ -1261,9 +1259,10 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
     stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
     if stored is None:
         return None
+    stored.stage = stage
+    stage.study = study
     if stored.kind == CandidateSet.Kind.EXHAUSTIVE:
-        known = stored.questions_sha256 == questions_sha256
-        return _predictions_of_everything(study, read, instrument, stored) if known else None
+        return _predictions_of_everything(read, instrument, stored)
     rows = files.load_array(stored.file_sha256)
     if SCORE in (rows.dtype.names or ()):
         scores = np.array([np.nan if a.slot.score is None else a.slot.score for a in read.answers])
@@ -1272,30 +1271,29 @@ def _predictions(study: Study, read: _Read, instrument: Instrument, questions_sh
             return None
         run = stored.predictor_run
         return ItemPredictions(scores, *moments, source=f"{run.name}, trained on earlier answers" if run else "scores")
-    if stored.questions_sha256 != questions_sha256:
+    questions = candidate_questions(stored)
+    if questions is None:
         return None
     return analysis.folded_predictions(
         part,
         first.values,
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
         features=instruments.estimates_of(instrument).item_features([answer.slot.item for answer in read.answers]),
-        candidates=instruments.estimates_of(instrument).candidate_features(
-            rows=plain_rows(rows), questions=eligible_questions(study)
-        ),
+        candidates=instruments.estimates_of(instrument).candidate_features(rows=plain_rows(rows), questions=questions),
         rng=generator(stage.seed, "folds"),
     )
 
 
-def _predictions_of_everything(
-    study: Study, read: _Read, instrument: Instrument, stored: CandidateSet
-) -> ItemPredictions | None:
+def _predictions_of_everything(read: _Read, instrument: Instrument, stored: CandidateSet) -> ItemPredictions | None:
     """Predictions of the fast scorer that cut all items: its means over strata are stored. None with a shortlist."""
     stage = read.answers[0].slot.stage
     means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
     own = [means[name] for name in read.part.names]
     if not stored.file_sha256 or stored.shortlist_sha256 or None in own:
         return None
-    questions = eligible_questions(study)
+    questions = candidate_questions(stored)
+    if questions is None:
+        return None
     keys = {answer.slot.item.key for answer in read.answers}
     pairing = instruments.pairing_of(instrument)
     ranks = pairing.ranks_of(keys, questions)

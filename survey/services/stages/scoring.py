@@ -22,6 +22,7 @@ from survey.services.plans.candidates import (
     RANK,
     SCORE,
     Everything,
+    candidate_questions,
     draw_candidates,
     draw_slots,
     drawable_questions,
@@ -213,11 +214,11 @@ def score_uniform(stored: CandidateSet, *, by: Any = None, via: str = "command")
         StateRefused: questions were flagged since the stage was scored, so that it has other items now.
     """
     stage, run = stored.stage, stored.predictor_run
-    if run is None or stored.questions_sha256 != question_set_digest(stage.study):
+    questions = candidate_questions(stored)
+    if run is None or questions is None:
         raise StateRefused(
             f"{stage}: questions were flagged since it was scored, so that its items are not those of today"
         )
-    questions = drawable_questions(stage)
     scorer = RowScorer(run, folders_of(run), questions, instruments.of_study(stage.study))
     rows = _uniform_rows(stage, questions, lambda chosen: scorer.of(chosen, None, lambda *_: True))
     sha256 = files.store_array(rows)

@@ -24,6 +24,7 @@ from survey.services.plans.candidates import (
     load_source,
     plain_rows,
     planned_before,
+    planned_questions,
 )
 from survey.services.plans.drafting import Draft, Recipe, draft
 
@@ -77,11 +78,10 @@ def _questions(stage: Stage, found: Verification) -> list[Question] | None:
         found.differences.append(f"bank: {bank} has the hash {bank.sha256}, the manifest {manifest['bank']['sha256']}")
         return None
     if "positions_sha256" in manifest["questions"]:
-        positions = _file(manifest["questions"]["positions_sha256"], "the list of questions", found)
-        if positions is None:
+        sha256 = manifest["questions"]["positions_sha256"]
+        if _file(sha256, "the list of questions", found) is None:
             return None
-        by_position = {question.position: question for question in bank.questions.select_related("task")}
-        questions = [by_position[place] for place in positions.tolist() if place in by_position]
+        questions = planned_questions(stage)
     else:
         try:
             questions = drawable_questions(stage)

@@ -241,3 +241,18 @@ def test_candidates_that_are_all_pairs_have_uniform_pairs_beside_them() -> None:
     (score,) = aligning.alignment_of(study, alphas=[19], samples=200).scores
     exact = {key: float(value) for key, value in given.items()}
     assert score.accuracy[0] == pytest.approx(accuracy_in_fractions(study, exact, 19), abs=1e-6)
+
+
+def test_a_flag_changes_no_figure_of_a_pool_that_was_planned_before_and_is_said(study: Study) -> None:
+    answers_of("parrot", study, share=0.6)
+    before = aligning.alignment_of(study, samples=100)
+    study.bank.questions.filter(position__in=(3, 5)).update(flag="broken", flag_reason="a typing error")
+    after = aligning.alignment_of(study, samples=100)
+    assert after.as_json()["scores"] == before.as_json()["scores"]
+    assert [note for note in after.notes if note not in before.notes] == [
+        "2 questions were flagged since stage 2 was planned with them, and still count: q3, q5"
+    ]
+    # Scored and not planned yet: the workers score it again, and until then nobody knows what its rows mean.
+    study.stages.filter(index=2).update(state="draft")
+    with pytest.raises(StateRefused, match="questions were flagged since stage 2 was scored"):
+        aligning.alignment_of(study, samples=100)

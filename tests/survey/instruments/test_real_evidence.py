@@ -18,6 +18,7 @@ from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Sl
 from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.plans import candidates
+from survey.services.results import comparing
 from survey.services.results.estimating import estimate
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
@@ -100,18 +101,85 @@ def test_replies_that_could_not_be_read_are_no_evidence() -> None:
     assert not verify_stage(stage).differences
 
 
+def unreadable(*external_ids: str) -> None:
+    ModelAnswer.objects.filter(question__external_id__in=external_ids).update(unreadable=1)
+
+
 @pytest.mark.django_db
-def test_a_plan_with_replies_that_could_not_be_read_stays_and_is_drawn_again() -> None:
+def test_a_stage_keeps_the_replies_it_was_planned_with_and_later_stages_have_none_found_unreadable_since() -> None:
+    study = real_study(
+        stages=[{"sittings": 30}, {"sittings": 30, "design": {"kind": "epsilon_greedy"}}],
+        predictor={"name": "same_task"},
+        candidates={"size": 900},
+    )
+    first = filled.answer(lifecycle.open_stage(cast.stage_of(study)))
+    figures = estimate(study)
+    assert figures.parts[0].predictions.startswith("a logistic regression")  # Of all candidates, by their questions.
+    evidence = Pair.objects.filter(item__study=study, outcome=False).order_by("pk")
+    unreadable(evidence[0].evidence.external_id, "q39")
+    study = Study.objects.select_related("bank").get(pk=study.pk)
+    assert len(eligible_questions(study)) == 38 and estimate(study) == figures
+
+    jobs.run_inline(lifecycle.close_stage(first))
+    second = filled.answer(cast.stage_of(study, 2), seed=2)
+    planned = Pair.objects.filter(item__slots__stage=second)
+    assert planned.count() > 50 and not planned.filter(answer__unreadable__gt=0).exists()
+    left_out = [evidence[0].evidence_id, study.bank.questions.get(external_id="q39").pk]
+    assert not planned.filter(target__in=left_out).exists()
+    stages = list(study.stages.order_by("index"))
+    assert [stage.manifest["questions"]["count"] for stage in stages] == [40, 38]
+    assert [verify_stage(stage).differences for stage in stages] == [[], []]
+    of_first = [[one.stages[0].estimate for one in report.figures] for report in (figures, estimate(study))]
+    assert of_first[0] == of_first[1]
+
+    def reports() -> tuple[Any, ...]:
+        again = Study.objects.select_related("bank").get(pk=study.pk)
+        return (
+            estimate(again),
+            comparing.compare(again, epsilons=[0.5]),
+            alignment_of(again, samples=100).as_json()["scores"],
+        )
+
+    before = reports()
+    assert all(stage.policies and not stage.reason for stage in before[1])
+    unreadable("q0", "q30")
+    assert reports() == before
+
+
+@pytest.mark.django_db
+def test_judging_again_counts_what_cannot_be_read_of_a_planned_study_and_changes_no_verdict(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = real_study(stages=[{"sittings": 4}, {"sittings": 4}])
+    ModelAnswer.objects.update(rules_version="1", response="")
+    lifecycle.open_stage(cast.stage_of(study))
+    call_command("judge_again", bank=study.bank.name)
+    assert not ModelAnswer.objects.filter(unreadable__gt=0).exists()
+    call_command("judge_again", bank=study.bank.name, yes=True)
+    assert "14 of these are known as unreadable from now on" in capsys.readouterr().out
+    rows = ModelAnswer.objects.values_list("question__position", "correct", "unreadable", "rules_version")
+    assert sorted(rows) == [(place, place % 3 != 0, int(place % 3 == 0), "1") for place in range(40)]
+    assert len(eligible_questions(Study.objects.get(pk=study.pk))) == 26
+    call_command("judge_again", bank=study.bank.name, yes=True)
+    assert "known as unreadable" not in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_remarks_name_the_unreadable_replies_that_stages_planned_before_show() -> None:
     study = real_study()
-    stage = lifecycle.open_stage(cast.stage_of(study))
-    before = candidates.question_set_digest(study)
-    ModelAnswer.objects.filter(question__external_id__in=("q3", "q9")).update(unreadable=1)
-    study = Study.objects.get(pk=study.pk)
-    assert candidates.question_set_digest(study) == before and len(eligible_questions(study)) == 40
-    assert "2 replies of parrot that could not be read count as incorrect" in str(remarks_on(study)[1])
-    assert not verify_stage(stage).differences
+    lifecycle.open_stage(cast.stage_of(study))
+    wrong = study.bank.questions.filter(model_answers__correct=False).order_by("position")
+    shown = set(Pair.objects.values_list("evidence", flat=True))
+    seen = next(question.external_id for question in wrong if question.pk in shown)
+    unseen = next(question.external_id for question in wrong if question.pk not in shown)
+    unreadable(seen, unseen)
+    remarks = " | ".join(map(str, remarks_on(Study.objects.get(pk=study.pk))))
+    assert "2 questions with replies of parrot that could not be read are left out" in remarks
+    assert (
+        f"1 of them are evidence in stages that were planned before, as incorrect answers: {seen} |" in f"{remarks} |"
+    )
     other = cast.small_study("second", on=study.bank, instrument=REAL)
-    assert len(eligible_questions(other)) == 38
+    assert "planned before" not in " | ".join(map(str, remarks_on(other)))
 
 
 @pytest.mark.django_db

@@ -17,9 +17,12 @@ from rest_framework.test import APIClient
 
 import bandit
 from bandit import DesignError
+from survey.contracts import instruments
 from survey.models import Assignment, Exclusion, Response, Sitting, Study
 from survey.services.results import beside, estimating, estimators, stored_estimates
-from survey.services.stages import lifecycle
+from survey.services.results import leaving as leavers
+from survey.services.results.stage_rows import read_stage
+from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.survey.filled import NO_ROLES, answer
 
@@ -194,6 +197,9 @@ def test_whom_a_rule_excludes_is_counted_by_level_and_bounded(left: Study, tmp_p
         ("framing=warm", 30, 10, p),
     ]
     assert p < 0.01
+    assert sum(line.excluded for line in report.parts[0].strata) == 33
+    under = estimating.estimate(left, condition=["framing=warm"]).leaving
+    assert under is not None and [(line.people, line.excluded) for line in under.excluded] == [(30, 10)]
     assert "framing=warm: 10 of 30 excluded, p = 0.006 against the others: more than chance makes." in out.getvalue()
     (division,) = report.divisions
     for figure in (report.figures[0], division.figures[1][0], division.differences[0]):
@@ -234,6 +240,53 @@ def test_who_still_goes_on_has_not_left() -> None:
     assert [*beside.about_leaving(report.leaving)] == [
         "Everybody who began has answered all their items, or still can: nothing is lost."
     ]
+
+
+def test_who_left_is_known_once_nothing_of_theirs_can_be_answered_any_more() -> None:
+    """One person has gone after their first item, one has a second one left that is given back, one is still at it."""
+    study = cast.small_study(stages=[{"sittings": 4}], **NO_ROLES)
+    stage = answer(lifecycle.open_stage(cast.stage_of(study)))
+    gone, going_on, inside, complete = stage.sittings.order_by("pk")
+    for sitting in (gone, going_on, inside):
+        leave(sitting, 1)
+    going_on.assignments.filter(position=3).update(state="live")
+    inside.assignments.filter(position__gt=1).update(state="live")
+    rows = [read_stage(stage, instruments.of_study(study), {})]
+    keys = Assignment.objects.filter(state="counted").values_list("pk", flat=True)
+    found = leavers.read_answered(rows, dict.fromkeys(keys, 0.5))
+    facts = list(
+        zip(found.sitting.tolist(), found.number.tolist(), found.known.tolist(), found.left.tolist(), strict=True)
+    )
+    assert facts == [
+        (gone.pk, 1, True, True),
+        (going_on.pk, 1, False, False),
+        (inside.pk, 1, False, False),
+        (complete.pk, 1, True, False),
+        (complete.pk, 2, True, False),
+        (complete.pk, 3, False, False),
+    ]
+
+
+def test_leavers_are_compared_with_who_had_the_same_item_of_the_same_stage() -> None:
+    study = cast.small_study(stages=[{"sittings": 30}, {"sittings": 30}], **NO_ROLES)
+    for index in (1, 2):
+        stage = answer(lifecycle.open_stage(cast.stage_of(study, index)), seed=index)
+        for number, sitting in enumerate(stage.sittings.order_by("pk")):
+            if changed(sitting.assignments.get(position=1)) or (index == 1 and number % 2):
+                leave(sitting, 1)
+        jobs.run_inline(lifecycle.close_stage(stage))
+    rows = []
+    for one in Assignment.objects.filter(state="counted", position__lt=3).select_related("slot__stage"):
+        left = not one.sitting.assignments.filter(state="counted", position__gt=one.position).exists()
+        rows.append((left, changed(one), one.slot.stage.index * 10 + one.position))
+    gone, value, stratum = map(np.array, zip(*rows, strict=True))
+    leaving = estimating.estimate(study).leaving
+    assert leaving is not None and leaving.lines[0].test is not None
+    expected = bandit.leaving_test(left=gone, value=value, stratum=stratum)
+    assert (leaving.lines[0].test.p, leaving.lines[0].test.odds_ratio) == pytest.approx(
+        (expected.p, expected.odds_ratio)
+    )
+    assert expected.p != bandit.leaving_test(left=gone, value=value, stratum=stratum % 10).p
 
 
 def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -> None:

@@ -102,6 +102,13 @@ def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
+def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
+    stage = running(0.01)
+    stage.manifest["stop"]["at_most"] = 700
+    stage.save(update_fields=["manifest"])
+    assert [one.people for one in look_often(stage, every=1)] == [30, 44, 58, 72]
+
+
 def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_moments() -> None:
     stage = running(0.01)
     (first, *_others) = look_often(stage)

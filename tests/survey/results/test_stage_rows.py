@@ -87,3 +87,19 @@ def test_answers_under_a_level_are_taken_and_all_slots(stage: Stage) -> None:
     assert 0 < len(expected) < len(everything.answers)
     assert [one.pk for one in warm.answers] == expected
     assert [row.state for row in warm.slots] == [row.state for row in everything.slots]
+
+
+def test_what_became_of_a_slot_is_lost_or_withdrawn_only_once_the_stage_is_frozen(stage: Stage) -> None:
+    """A withdrawn answer's slot can be answered by somebody else until then. Its position is that of the last try."""
+    instrument = instruments.of_study(stage.study)
+    one = Assignment.objects.filter(slot__stage=stage, slot__role="sampled", state="counted").order_by("pk")[0]
+    states: dict[str, list[tuple[str, int | None]]] = {}
+    Assignment.objects.filter(pk=one.pk).update(state="withdrawn", completed_at=None, position=2)
+    other = stage.sittings.exclude(pk=one.sitting_id).order_by("pk")[0]
+    Assignment.objects.create(sitting=other, slot=one.slot, position=9, state="released", assigned_at=one.assigned_at)
+    for state in ("open", "frozen"):
+        Stage.objects.filter(pk=stage.pk).update(state=state, snapshot_sha256="0" * 64)
+        rows = read_stage(cast.stage_of(stage.study, 1), instrument, {}).slots
+        states[state] = [(row.state, row.position) for row in rows if row.slot.pk == one.slot_id]
+        assert ("lost" in {row.state for row in rows}) == (state == "frozen")
+    assert states == {"open": [("open", 9)], "frozen": [("withdrawn", 9)]}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from survey.models import Assignment
 from survey.services.results.weights import answer_weights, known_weights
 from tests import cast
 from tests.survey.results.test_looking import running
@@ -19,3 +20,16 @@ def test_what_is_known_under_one_level_is_not_taken_for_the_whole_or_for_another
         assert known == answer_weights(study, levels, stages)
         sizes.append(len(known))
     assert sizes == [120, 240, 120, 120]
+
+
+def test_an_answer_that_took_the_place_of_another_is_noticed() -> None:
+    """As many answers as before, and the same newest one."""
+    study = running(0.5).study
+    stages = [cast.stage_of(study)]
+    stages[0].study = study
+    one, other = Assignment.objects.filter(slot__stage=stages[0]).order_by("pk")[:2]
+    for lost, answered in ((one, other), (other, one)):
+        Assignment.objects.filter(pk=lost.pk).update(state="released", completed_at=None)
+        Assignment.objects.filter(pk=answered.pk).update(state="counted", completed_at=one.completed_at)
+        known = known_weights(study, {}, stages)
+        assert known == answer_weights(study, {}, stages) and lost.pk not in known and answered.pk in known

@@ -19,6 +19,7 @@ from survey.contracts.panels import PanelCannot, PanelIds
 from survey.exceptions import EntryRefused, FileErrors, StateRefused
 from survey.models import (
     ApiToken,
+    Assignment,
     AuditEntry,
     ConditionLevel,
     EntryLink,
@@ -46,6 +47,7 @@ from survey.simulator.own_site import OwnSite
 from survey.study_file import StudyFileError
 from tests import cast
 from tests.cast import stage_of
+from tests.survey import filled
 
 pytestmark = pytest.mark.django_db
 ROOT = "https://study.example.org"
@@ -350,6 +352,45 @@ def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -
     rows = list(csv.DictReader((tmp_path / "estimates.csv").open()))
     assert {row["label"] for row in rows if row["kind"] == "change within person"} == {"wave 2 - wave 1"}
     assert study_file.parse(study.source_text).waves[0].after_days == 14
+
+
+def test_each_wave_is_compared_with_the_one_before_it_and_not_with_the_first() -> None:
+    """Of four people three come back in wave 2 beside a new one, and two of these in wave 3 beside two others."""
+    made = wavy(
+        stages=[*STAGES, {"sittings": 4, "wave": 3}], waves=[*WAVES, *WAVES], roles={"holdout": 0, "controls": 0}
+    )
+    people: list[list[int]] = []
+    for index in (1, 2, 3):
+        stage = filled.answer(lifecycle.open_stage(stage_of(made, index)), seed=index)
+        jobs.run_inline(lifecycle.close_stage(stage))
+        people.append(list(stage.sittings.order_by("pk").values_list("respondent", flat=True)))
+    (one, two, three, four), (*_same, new), others = people
+    for index, back in ((2, (one, two, three, new)), (3, (two, three, four, others[3]))):
+        for sitting, respondent in zip(stage_of(made, index).sittings.order_by("pk"), back, strict=True):
+            Sitting.objects.filter(pk=sitting.pk).update(respondent=respondent, wave=index)
+    by_hand = {}
+    for answer in Assignment.objects.filter(state="counted").select_related("sitting"):
+        beliefs = {response.screen: response.belief.value for response in answer.responses.all()}
+        changed = float(beliefs["prior"] != beliefs["posterior"])
+        by_hand.setdefault((answer.sitting.wave, answer.sitting.respondent_id), []).append(changed)
+
+    def changes() -> list[Any]:
+        report = estimating.estimate(Study.objects.get(pk=made.pk))
+        return [line for line in report.waves if line.name == "changed_over_0"]
+
+    second, third = changes()
+    assert (second.label, second.people, second.not_back) == ("wave 2 - wave 1", 3, 1)
+    assert (third.label, third.people, third.not_back) == ("wave 3 - wave 2", 2, 2)
+    for line, both in ((second, (one, two, three)), (third, (two, three))):
+        here, before = (
+            [value for person in both for value in by_hand[wave, person]] for wave in (line.wave, line.wave - 1)
+        )
+        assert line.estimate.value == pytest.approx(sum(here) / len(here) - sum(before) / len(before))
+    # Who has withdrawn, or is not through with wave 2, has not stayed away from wave 3.
+    for respondent, gone in ((new, {"withdrawn_at": timezone.now()}), (one, {"state": "expired"})):
+        Sitting.objects.filter(wave=2, respondent=respondent).update(**gone)
+        third = changes()[1]
+        assert (third.people, third.not_back) == (2, 1 if respondent == new else 0)
 
 
 FRAMING = {"factor": "framing", "levels": ["gain", "loss"]}

@@ -21,7 +21,7 @@ from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import SCORE, question_set_digest
+from survey.services.plans.candidates import SCORE, candidate_questions
 from survey.services.results.estimating import estimate
 from survey.services.results.unreadable_replies import notes_on_unreadable
 
@@ -45,6 +45,7 @@ from .rows import BeliefRows, belief_rows, belief_update_of
 MOST_PAIRS = 5000
 SAMPLES = 2000
 FEWEST_PAIRS = 30
+NAMED = 5  # Questions, in a note.
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,8 @@ def _ready(
 ) -> _Ready:
     levels = read_condition(study, condition)
     stored = scored_pool(study)
-    questions = eligible_questions(study)
-    if stored.questions_sha256 != question_set_digest(study):
+    questions = candidate_questions(stored)
+    if questions is None:
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
     instrument = belief_update_of(study)
     rows = pool_rows(stored)
@@ -204,6 +205,11 @@ def _ready(
     pairs = instrument.pairing.pairs_of_rows(rows)
     change = rows[SCORE].astype(np.float64)
     trials, notes = _trials(study, questions, pairs)
+    if flagged := [question.external_id for question in questions if question.flag]:
+        notes.append(
+            f"{len(flagged)} questions were flagged since stage {stored.stage.index} was planned with them, and still "
+            f"count: {', '.join(flagged[:NAMED])}"
+        )
     answers = _answers(study, levels, answered)
     averages = _averages(study, condition)
     rng = generator(stored.stage.seed, "alignment resamples")
@@ -390,6 +396,7 @@ def scored_pool(study: Study) -> CandidateSet:
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
             "by predicted change; hunch alignment --sample reads predictions from a file"
         )
+    stored.stage.study = study
     return stored
 
 

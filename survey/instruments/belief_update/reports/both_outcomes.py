@@ -21,7 +21,7 @@ from survey.services.base.auditing import record
 from survey.services.base.job_kinds import JobKind, Progress, Work
 from survey.services.base.rights import Right
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import SCORE, drawable_questions, question_set_digest, with_column
+from survey.services.plans.candidates import SCORE, candidate_questions, with_column
 from survey.services.stages.scoring_parts import RowScorer
 from survey.services.stages.training import folders_of
 
@@ -53,9 +53,9 @@ def score_both_outcomes(
         )
     stored = scored_pool(study)
     run, stage = stored.predictor_run, stored.stage
-    if run is None or stored.questions_sha256 != question_set_digest(study):
+    questions = candidate_questions(stored)
+    if run is None or questions is None:
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stage.index} was scored")
-    questions = drawable_questions(stage)
     drawn = uniform_pool(
         n_questions=len(questions),
         size=pairs,

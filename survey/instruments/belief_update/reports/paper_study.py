@@ -18,10 +18,9 @@ from survey.services.answers.counting import (
     trained_subjects,
 )
 from survey.services.answers.majorities import ItemMajority, majorities_of
-from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import SCORE, question_set_digest
+from survey.services.plans.candidates import SCORE, candidate_questions
 from survey.services.stages.leaderboard import LeaderboardLine, boards_of, leaderboard
 from survey.services.stages.runs import runs_in_force
 
@@ -193,9 +192,9 @@ class _UniformPairs:
 
 def _uniform_pairs(study: Study) -> _UniformPairs:
     stored = scored_pool(study)
-    if stored.questions_sha256 != question_set_digest(study):
+    questions = candidate_questions(stored)
+    if questions is None:
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
-    questions = eligible_questions(study)
     if stored.both_outcomes_sha256:
         rows = files.load_array(stored.both_outcomes_sha256)
         words = f"{len(rows) // 2:,} uniform pairs, each under both outcomes, scored by {stored.predictor_run}."

@@ -11,9 +11,9 @@ import numpy as np
 
 from survey.contracts import instruments
 from survey.contracts.tables import Column, ExtraFile
-from survey.models import AuditEntry, AuditSeal, CandidateSet, Look, Stage, Study
+from survey.models import AuditEntry, AuditSeal, CandidateSet, Look, Study
 from survey.services.base import audit_chain, files
-from survey.services.plans.candidates import DISAGREEMENT, PRIORITY, SCORE
+from survey.services.plans.candidates import DISAGREEMENT, PRIORITY, SCORE, planned_questions
 
 CHUNK = 500
 # Addresses and costs at a panel: nothing of a plan follows from them.
@@ -99,7 +99,7 @@ def _candidates(study: Study) -> Iterator[Sequence[Any]]:
         if drawn.get("kind", CandidateSet.Kind.POOL) != CandidateSet.Kind.POOL:
             continue
         try:
-            rows, questions = files.load_array(drawn["sha256"]), _questions(study, stage)
+            rows, questions = files.load_array(drawn["sha256"]), planned_questions(stage)
         except (FileNotFoundError, ValueError, KeyError):
             continue
         for row in rows:
@@ -113,13 +113,6 @@ def _looks(study: Study) -> Iterator[Sequence[Any]]:
             *(study.slug, one.stage.index, one.number, one.at.isoformat(), one.answers_until.isoformat()),
             *(one.people, one.answers, one.value, one.standard_error, one.low, one.high, int(one.reached)),
         ]
-
-
-def _questions(study: Study, stage: Stage) -> list[Any]:
-    """The questions that the rows of its candidates number, in their order."""
-    positions = files.load_array(stage.manifest["questions"]["positions_sha256"])
-    by_position = {question.position: question for question in study.bank.questions.select_related("task")}
-    return [by_position[place] for place in positions.tolist()]
 
 
 def _number(row: np.void, name: str) -> float | None:
