@@ -222,7 +222,11 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
         correct=False, unreadable=1
     )
     said = "owl: 1 of its replies to 1 questions could not be read; they count as not right"
-    assert said in reports.make(study, "preferences", {}).notes
+    made = reports.make(study, "preferences", {})
+    assert said in made.notes
+    (beside,) = (table for table in made.tables if table.name == "beside")
+    assert [row for row in beside.rows if row[1] == "unreadable replies"] == [("owl", "unreadable replies", 1)]
+    assert not any("unreadable" in name for name in made.data["rank_correlations"])
     path.write_text(path.read_text().replace(",j,a", ",k,unreadable").replace(",j,b", ",k,unreadable"))
     import_judgements(path, study)
     readers = instruments.of_study(study).expectations.of(rows_of, np.ones(len(rows_of)), event="preferred").readers
