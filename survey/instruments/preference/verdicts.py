@@ -30,14 +30,20 @@ def _in_order(verdicts: "QuerySet[JudgeVerdict]") -> "QuerySet[JudgeVerdict]":
 
 
 def names_of(verdicts: Sequence[JudgeVerdict]) -> list[str]:
-    """The name of each verdict's judge: the model's, with how it was asked where it was asked in several ways."""
+    """The name of each verdict's judge: the model's, with how it was asked where it was asked in several ways. What was
+    asked under one version of a template is never mixed with another's."""
     ways: dict[int, set[tuple[str, str]]] = {}
     for one in verdicts:
         ways.setdefault(one.judge_id, set()).add((one.template, one.template_version))
-    return [
-        one.judge.name if len(ways[one.judge_id]) == 1 else f"{one.judge.name} ({one.template or 'imported'})"
-        for one in verdicts
-    ]
+
+    def name(one: JudgeVerdict) -> str:
+        own = ways[one.judge_id]
+        if len(own) == 1:
+            return one.judge.name
+        version = f" {one.template_version}" if sum(template == one.template for template, _version in own) > 1 else ""
+        return f"{one.judge.name} ({one.template or 'imported'}{version})"
+
+    return [name(one) for one in verdicts]
 
 
 # Reading scores again

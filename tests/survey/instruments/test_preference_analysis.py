@@ -5,7 +5,9 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -19,8 +21,15 @@ from survey.instruments.preference.analysis.analysing import AnalysisSettings, M
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import covariance, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
-from survey.instruments.preference.analysis.judgements import Judgements
+from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
+from survey.instruments.preference.analysis.style import lengths, style_of
+from survey.instruments.preference.estimands import PreferenceEstimates
+from survey.instruments.preference.labels import KNOWN
+from survey.instruments.preference.models import ReplyJudgement
+from survey.instruments.preference.rows import judgements_of
+from survey.instruments.preference.screens import a_is_first
+from survey.instruments.preference.verdicts import names_of
 
 WORDS = {1: "a", 2: "b", 0: "tie"}
 
@@ -541,3 +550,221 @@ def test_a_log_score_of_fitted_chances_has_no_interval_where_items_weigh_unequal
     assert score(plain, plain).low is not None and score(weighed, stated).low is not None
     withheld = score(weighed, plain)
     assert withheld.value is not None and withheld.low is None and withheld.high is None
+
+
+# By hand
+
+
+def judgements(rows: list[dict[str, Any]], *, prompts: int = 20, models: int = 2) -> Judgements:
+    """One a row, by default of person 0 on the first two models, asked with certainty."""
+    values = [{"a": 0, "b": 1, "person": 0, "first": 0, "probability": 1.0, "chance": np.nan, **row} for row in rows]
+    for one in values:
+        one.setdefault("value", {1: 1.0, -1: -1.0}.get(one["outcome"], 0.0))
+    whole = {
+        name: np.array([one[name] for one in values]) for name in ("prompt", "a", "b", "person", "outcome", "first")
+    }
+    parts = {name: np.array([one[name] for one in values], dtype=float) for name in ("value", "probability", "chance")}
+    return Judgements(
+        models=tuple(f"m{number}" for number in range(models)),
+        prompts=tuple(map(str, range(prompts))),
+        category=np.array([""] * len(rows)),
+        **whole,
+        **parts,
+    )
+
+
+def test_what_an_item_got_is_what_more_than_half_say_with_the_share_for_a() -> None:
+    said = [(1, -1), (1, 1, -1), (1, 0), (2, 2, 1), (0, 0, -1)]
+    rows = [{"prompt": prompt, "outcome": one} for prompt, outcomes in enumerate(said) for one in outcomes]
+    found = JudgedItems.of(judgements(rows))
+    assert found.outcome.tolist() == [0, 1, 0, 2, 0]
+    assert found.share == pytest.approx([0.5, 2 / 3, 0.75, 2 / 3, 1 / 3]) and found.n.tolist() == [2, 3, 2, 3, 3]
+
+
+def test_items_weigh_by_their_chance_where_a_judge_is_compared() -> None:
+    """Right on the five items that were asked with a chance of a quarter, wrong on the other five."""
+    people = judgements(
+        [{"prompt": n, "outcome": 1, "probability": 0.25 if n < 5 else 1.0, "person": n} for n in range(10)]
+    )
+    judge = judgements([{"prompt": n, "outcome": 1 if n < 5 else -1} for n in range(10)])
+    one = judging.compare(people, judge)
+    assert one is not None and judging.figures(one, judge).accuracy.value == pytest.approx(20 / 25)
+    assert judging.compare(people, judge.where(np.arange(9))) is None  # Nine items are too few.
+
+
+def test_two_orders_that_agree_are_those_with_the_same_sign_and_both_readable() -> None:
+    verdicts = [(1, 1), (1, -1), (0, 0), (1, 2), (1, None)]
+    rows = [
+        {"prompt": prompt, "outcome": outcome, "first": first}
+        for prompt, both in enumerate(verdicts)
+        for first, outcome in zip((1, -1), both, strict=True)
+        if outcome is not None
+    ]
+    found = judging._orders(judgements(rows))
+    assert found["both_orders"] == 3 and found["orders"].value == pytest.approx(2 / 3)
+
+
+def test_a_verdict_is_the_mean_of_its_orders_and_middle_places_are_ties_where_the_study_says_so() -> None:
+    rows = [{"prompt": 0, "outcome": 1, "value": 0.5}, {"prompt": 0, "outcome": 1, "value": 0.5}]
+    rows += [{"prompt": 1, "outcome": 1, "value": 0.5}, {"prompt": 1, "outcome": -1, "value": -1.5}]
+    rows += [{"prompt": 2, "outcome": 2}, {"prompt": 2, "outcome": -1, "value": -2.5}]
+    rows += [{"prompt": 3, "outcome": 2}]
+    judge = judgements(rows)
+    keys = np.unique(judge.key)
+    assert judging._verdicts(judge, keys).tolist() == [1, -1, -1, 2]
+    assert judging._verdicts(judge.with_ties("4-5"), keys).tolist() == [0, -1, -1, 2]
+
+
+def test_a_left_out_person_and_the_judge_are_held_against_the_same_others() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(-3, 4, (12, 3)) + 0.5
+    rows = [
+        {"prompt": n, "outcome": 1 if values[n, who] > 0 else -1, "value": values[n, who], "person": who}
+        for n in range(12)
+        for who in range(3 if n else 1)  # The first item has one answer, and no others to be held against.
+    ]
+    ratings = rng.integers(-3, 4, 12) + 0.5
+    judge = judgements([{"prompt": n, "outcome": 1 if one > 0 else -1, "value": one} for n, one in enumerate(ratings)])
+    one = judging.compare(judgements(rows), judge)
+    assert one is not None
+    person, machine = judging._ceiling(one)
+    others = (values[1:].sum(axis=1, keepdims=True) - values[1:]) / 2
+    assert person.value == pytest.approx(np.corrcoef(values[1:].ravel(), others.ravel())[0, 1])
+    assert machine.value == pytest.approx(np.corrcoef(np.repeat(ratings[1:], 3), others.ravel())[0, 1])
+
+
+def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it() -> None:
+    rng = np.random.default_rng(4)
+    chance = rng.uniform(0.2, 0.8, (20, 2))
+    rows = [
+        {
+            "prompt": n,
+            "a": pair,
+            "b": 2,
+            "outcome": int(rng.choice([1, -1])),
+            "person": n % 7,
+            "probability": 0.2 if n % 3 else 0.8,
+        }
+        for n in range(15)
+        for pair in (0, 1)
+    ]
+    people = judgements(rows, models=3)
+    keys = people.key.tolist()
+    predictions = {key: chance[row["prompt"], row["a"]] for key, row in zip(keys, rows, strict=True)}
+    found = judging.assisted(people, predictions, universe={(0, 2): chance[:, 0], (1, 2): chance[:, 1]})
+    assert [(one.model, one.other, one.answers, one.items) for one in found] == [
+        ("m0", "m2", 15, 20),
+        ("m1", "m2", 15, 20),
+    ]
+    for pair, one in enumerate(found):
+        own = [row for row in rows if row["a"] == pair]
+        win = np.array([row["outcome"] > 0 for row in own], dtype=float)
+        weight = np.array([1 / row["probability"] for row in own])
+        assert one.people.value == pytest.approx(np.average(win, weights=weight))
+        added = np.average(win - chance[:15, pair], weights=weight)
+        assert one.assisted.value == pytest.approx(chance[:, pair].mean() + added)
+
+
+def test_parts_of_a_judges_chances_have_ten_items_or_more_in_their_order() -> None:
+    people = judgements([{"prompt": n, "outcome": 1 if n >= 12 else -1, "person": n} for n in range(24)], prompts=24)
+    judge = judgements([{"prompt": n, "outcome": 1, "chance": (n + 1) / 25} for n in range(24)], prompts=24)
+    one = judging.compare(people, judge)
+    assert one is not None
+    low, high = judging.reliability(one)
+    assert (low.items, high.items, low.share, high.share) == (12, 12, 0, 1)
+    assert (low.chance, high.chance) == pytest.approx((6.5 / 25, 18.5 / 25))
+
+
+def test_elo_ranks_and_bits_are_those_of_the_textbook() -> None:
+    found = elo(judgements([{"prompt": 0, "outcome": 1}], models=3), rng=np.random.default_rng(1))
+    assert found.rating[:2].tolist() == [1008, 992] and np.isnan(found.rating[2]) and found.deviation[0] == 0
+    again = elo(judgements([{"prompt": n, "outcome": 1} for n in range(2)]), rng=np.random.default_rng(1))
+    assert again.rating[0] == pytest.approx(1008 + 16 * (1 - 1 / (1 + 10 ** (-16 / 400))))
+    assert judging.ranks(np.array([3.0, 1.0, 3.0, 9.0])).tolist() == [2.5, 1, 2.5, 4]
+    bits = judging.log_scores(np.array([0.25, 0.25, 0.25, 0.0]), np.array([1.0, 0.0, 0.5, 1.0]))
+    assert bits == pytest.approx([2, -np.log2(0.75), 1 - np.log2(0.75) / 2, np.inf])
+
+
+def test_style_is_towards_a_and_counts_words_and_marks() -> None:
+    ratio, marked, listed = style_of("One, two.", "**Bold** words here, and\n- a list")
+    assert ratio == pytest.approx(np.log(4 / 12)) and (marked, listed) == (-1, -1)
+    assert style_of("1) one", "one")[2] == 1 and style_of("a `b`", "<i>c</i>")[1] == 0
+    found = lengths("x", ["a", "a b", "a b c", "a b c d", "a b c d e f"])
+    assert found is not None and (found.count, found.mean, found.median) == (5, 3.2, 3)
+    assert (found.lower, found.upper, found.deviation) == (2, 4, pytest.approx(np.std([1, 2, 3, 4, 6], ddof=1)))
+    assert lengths("x", []) is None
+
+
+# Stored rows as arrays
+
+
+def judged(
+    place: int | None, *, a_first: bool = True, same: bool = False, prompt: str = "p1", **more: Any
+) -> SimpleNamespace:
+    """An answer that was read: the place on two questions, of a person 7 by default."""
+    models = ("owl", "owl" if same else "raven")
+    replies = [SimpleNamespace(language_model=SimpleNamespace(name=name)) for name in models]
+    question = SimpleNamespace(external_id=prompt, task=SimpleNamespace(name=f"task of {prompt}"))
+    comparison = SimpleNamespace(question=question, a=replies[0], b=replies[1], a_id=1, b_id=1 if same else 2)
+    places = {} if place is None else {"helpful": place, "truthful": 9 - place}
+    judgement = ReplyJudgement(a_first=a_first, cannot_judge=place is None, place=place, places=places)
+    return SimpleNamespace(
+        slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison)),
+        sitting=SimpleNamespace(respondent_id=more.get("person", 7)),
+        **{KNOWN: judgement},
+    )
+
+
+def test_answers_are_read_towards_the_model_that_the_study_names_first() -> None:
+    answers: list[Any] = [
+        judged(2, prompt="p2", person=3),
+        judged(2, a_first=False),
+        judged(None),
+        judged(1, same=True),
+        judged(5),
+    ]
+    weights = np.array([4.0, 1.0, 9.0, 9.0, 2.0])
+    found = judgements_of(answers, models=("owl", "raven"), weights=weights)
+    assert found.prompts == ("p1", "p2") and found.prompt.tolist() == [1, 0, 0]
+    assert found.category.tolist() == ["task of p2", "task of p1", "task of p1"]
+    assert (found.value.tolist(), found.outcome.tolist()) == ([2.5, -2.5, -0.5], [1, -1, -1])
+    assert (found.first.tolist(), found.person.tolist()) == ([1, -1, 1], [3, 7, 7])
+    assert (1 / found.probability) / (1 / found.probability).sum() == pytest.approx(np.array([4, 1, 2]) / 7)
+    other = judgements_of(answers, models=("raven", "owl"), scale="truthful", prompts=("p0", "p1", "p2"))
+    assert (other.value.tolist(), other.prompt.tolist()) == ([-2.5, 2.5, 0.5], [2, 1, 1])
+    assert (other.a.tolist(), other.b.tolist()) == ([1, 1, 1], [0, 0, 0]) and other.probability.tolist() == [1, 1, 1]
+
+
+def test_what_judgements_estimate_leaves_out_who_could_not_judge() -> None:
+    answers: list[Any] = [judged(1), judged(3, a_first=False), judged(None), judged(8)]
+    better, first, strength, could = PreferenceEstimates().estimands(answers).measures
+    assert better.values.tolist() == [1, 0, 0, 0] and first.values.tolist() == [1, 1, 0, 0]
+    assert strength.values[[0, 1, 3]].tolist() == [3.5, 1.5, 3.5] and strength.span == (0.5, 3.5)
+    for measure in (better, first, strength):
+        assert measure.where is not None and measure.where.tolist() == [True, True, False, True]
+    assert could.values.tolist() == [1, 1, 0, 1] and could.where is None
+    assert PreferenceEstimates().outcomes(answers)["a_better"].tolist() == [1, 0, 0, 0]
+
+
+def test_sides_are_drawn_for_each_person_item_and_stage_and_change_when_an_item_is_asked_again() -> None:
+    def side(seed: int, slot: int, sitting: int, *, again: bool = False) -> bool:
+        stage = SimpleNamespace(seed=seed)
+        first = SimpleNamespace(number=slot)
+        asked = SimpleNamespace(stage=stage, number=999, repeat_of_id=1, repeat_of=first)
+        plain = SimpleNamespace(stage=stage, number=slot, repeat_of_id=None, repeat_of=None)
+        sat = SimpleNamespace(public_id=UUID(int=sitting))
+        return a_is_first(SimpleNamespace(slot=asked if again else plain, sitting=sat))  # type: ignore[arg-type]
+
+    for changes in ([(n, 1, 1) for n in range(200)], [(1, n, 1) for n in range(200)], [(1, 1, n) for n in range(200)]):
+        assert 70 < sum(side(*one) for one in changes) < 130
+        assert all(side(*one, again=True) is not side(*one) for one in changes)
+
+
+def test_a_judge_has_the_name_of_how_it_was_asked_where_it_was_asked_in_several_ways() -> None:
+    def verdict(judge: int, template: str, version: str = "1") -> Any:
+        return SimpleNamespace(
+            judge_id=judge, judge=SimpleNamespace(name=f"m{judge}"), template=template, template_version=version
+        )
+
+    rows = [verdict(1, "alone"), verdict(2, "alone"), verdict(1, ""), verdict(3, "alone"), verdict(3, "alone", "2")]
+    assert names_of(rows) == ["m1 (alone)", "m2", "m1 (imported)", "m3 (alone 1)", "m3 (alone 2)"]
