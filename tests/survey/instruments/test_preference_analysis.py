@@ -519,6 +519,7 @@ def test_which_reply_a_judge_calls_a_changes_no_figure() -> None:
         assert compared is not None
         found.append(judging.figures(compared, judge))
         assert 1 < (found[-1].log_score.value or 0) < 2
+        assert found[-1].side.low is not None  # Its verdicts are of one judge, and its prompts vary.
     assert found[1].log_score == pytest.approx(found[0].log_score) and found[0].accuracy == found[1].accuracy
     assert found[1].uncentred.value == pytest.approx(found[0].uncentred.value)
 
@@ -581,15 +582,20 @@ def test_what_an_item_got_is_what_more_than_half_say_with_the_share_for_a() -> N
     assert found.share == pytest.approx([0.5, 2 / 3, 0.75, 2 / 3, 1 / 3]) and found.n.tolist() == [2, 3, 2, 3, 3]
 
 
-def test_items_weigh_by_their_chance_where_a_judge_is_compared() -> None:
-    """Right on the five items that were asked with a chance of a quarter, wrong on the other five."""
-    people = judgements(
-        [{"prompt": n, "outcome": 1, "probability": 0.25 if n < 5 else 1.0, "person": n} for n in range(10)]
+def test_items_weigh_by_their_chance_and_not_by_their_answers_where_a_judge_is_compared() -> None:
+    """Right on the five items that were asked with a chance of a quarter, wrong on the other five, two of which have
+    three answers each."""
+    rows = [{"prompt": n, "outcome": 1, "probability": 0.25 if n < 5 else 1.0, "person": n} for n in range(10)]
+    rows += [{"prompt": n, "outcome": 1, "person": person} for n in (8, 9) for person in (1, 2)]
+    judge = judgements(
+        [{"prompt": n, "outcome": 1 if n < 5 else -1, "chance": 0.5 if n < 5 else 0.25} for n in range(10)]
     )
-    judge = judgements([{"prompt": n, "outcome": 1 if n < 5 else -1} for n in range(10)])
-    one = judging.compare(people, judge)
-    assert one is not None and judging.figures(one, judge).accuracy.value == pytest.approx(20 / 25)
-    assert judging.compare(people, judge.where(np.arange(9))) is None  # Nine items are too few.
+    one = judging.compare(judgements(rows), judge)
+    assert one is not None
+    found = judging.figures(one, judge)
+    assert found.accuracy.value == pytest.approx(20 / 25)
+    assert found.log_score.value == pytest.approx((20 * 1 + 5 * 2) / 25)
+    assert judging.compare(judgements(rows), judge.where(np.arange(9))) is None  # Nine items are too few.
 
 
 def test_two_orders_that_agree_are_those_with_the_same_sign_and_both_readable() -> None:
@@ -619,7 +625,13 @@ def test_a_left_out_person_and_the_judge_are_held_against_the_same_others() -> N
     rng = np.random.default_rng(3)
     values = rng.integers(-3, 4, (12, 3)) + 0.5
     rows = [
-        {"prompt": n, "outcome": 1 if values[n, who] > 0 else -1, "value": values[n, who], "person": who}
+        {
+            "prompt": n,
+            "outcome": 1 if values[n, who] > 0 else -1,
+            "value": values[n, who],
+            "person": who,
+            "probability": 0.25 if n % 2 else 1.0,
+        }
         for n in range(12)
         for who in range(3 if n else 1)  # The first item has one answer, and no others to be held against.
     ]
@@ -629,8 +641,14 @@ def test_a_left_out_person_and_the_judge_are_held_against_the_same_others() -> N
     assert one is not None
     person, machine = judging._ceiling(one)
     others = (values[1:].sum(axis=1, keepdims=True) - values[1:]) / 2
-    assert person.value == pytest.approx(np.corrcoef(values[1:].ravel(), others.ravel())[0, 1])
-    assert machine.value == pytest.approx(np.corrcoef(np.repeat(ratings[1:], 3), others.ravel())[0, 1])
+    weight = np.repeat([4.0 if n % 2 else 1.0 for n in range(1, 12)], 3)
+
+    def correlation(x: np.ndarray) -> float:
+        both = np.cov(x, others.ravel(), aweights=weight)
+        return float(both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
+
+    assert person.value == pytest.approx(correlation(values[1:].ravel()))
+    assert machine.value == pytest.approx(correlation(np.repeat(ratings[1:], 3)))
 
 
 def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it() -> None:
@@ -768,3 +786,27 @@ def test_a_judge_has_the_name_of_how_it_was_asked_where_it_was_asked_in_several_
 
     rows = [verdict(1, "alone"), verdict(2, "alone"), verdict(1, ""), verdict(3, "alone"), verdict(3, "alone", "2")]
     assert names_of(rows) == ["m1 (alone)", "m2", "m1 (imported)", "m3 (alone 1)", "m3 (alone 2)"]
+
+
+def test_people_who_only_said_who_won_count_by_their_majority_and_ratings_by_their_mean() -> None:
+    judge = judgements([{"prompt": n, "outcome": 1} for n in range(10)])
+    for value, human in ((1.0, 1.0), (2.5, 2.5 / 3)):
+        people = judgements(
+            [
+                {"prompt": n, "outcome": side, "value": side * value, "person": who}
+                for n in range(10)
+                for who, side in enumerate((1, 1, -1))
+            ]
+        )
+        one = judging.compare(people, judge)
+        assert one is not None and one.human == pytest.approx(np.full(10, human))
+        assert one.mean == pytest.approx(np.full(10, value / 3)) and one.share == pytest.approx(np.full(10, 2 / 3))
+
+
+def test_a_judges_chance_is_that_of_its_readable_verdicts() -> None:
+    people = judgements([{"prompt": n, "outcome": 1, "person": n} for n in range(10)])
+    rows = [{"prompt": n, "outcome": 1, "chance": 0.8} for n in range(10)]
+    judge = judgements([*rows, {"prompt": 0, "outcome": 2, "chance": 0.2}, {"prompt": 1, "outcome": -1, "chance": 0.4}])
+    one = judging.compare(people, judge)
+    assert one is not None and not one.fitted
+    assert one.chance == pytest.approx([0.8, 0.6, *[0.8] * 8])
