@@ -167,7 +167,7 @@ class StagePart:
         return found
 
     def _by_stratum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(self.stratum, weights=values, minlength=len(self.sizes))
+        return np.bincount(self.stratum, weights=values, minlength=len(self.sizes)).astype(np.float64)
 
     def gap(self, inside: NDArray[np.bool_] | None) -> str:
         """Why the answers of a part of the candidates do not stand for it in this stage; empty if they do.
