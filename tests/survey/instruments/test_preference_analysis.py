@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
-from bandit import EpsilonGreedy, Uniform, hajek
+from bandit import EpsilonGreedy, Uniform, hajek, hajek_assisted
 from predictors.evaluation.agreement import alphas
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
@@ -653,34 +653,91 @@ def test_a_left_out_person_and_the_judge_are_held_against_the_same_others() -> N
 
 def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it() -> None:
     rng = np.random.default_rng(4)
-    chance = rng.uniform(0.2, 0.8, (20, 2))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    chance = rng.uniform(0.2, 0.8, (20, 3))
     rows = [
         {
             "prompt": n,
-            "a": pair,
-            "b": 2,
+            "a": a,
+            "b": b,
             "outcome": int(rng.choice([1, -1])),
-            "person": n % 7,
+            "person": n % 4,
             "probability": 0.2 if n % 3 else 0.8,
         }
         for n in range(15)
-        for pair in (0, 1)
+        for a, b in pairs
     ]
     people = judgements(rows, models=3)
-    keys = people.key.tolist()
-    predictions = {key: chance[row["prompt"], row["a"]] for key, row in zip(keys, rows, strict=True)}
-    found = judging.assisted(people, predictions, universe={(0, 2): chance[:, 0], (1, 2): chance[:, 1]})
-    assert [(one.model, one.other, one.answers, one.items) for one in found] == [
-        ("m0", "m2", 15, 20),
-        ("m1", "m2", 15, 20),
-    ]
+    of_pair = [pairs.index((row["a"], row["b"])) for row in rows]
+    predictions = {
+        key: chance[row["prompt"], pair] for key, row, pair in zip(people.key.tolist(), rows, of_pair, strict=True)
+    }
+    universe = {pair: chance[:, number] for number, pair in enumerate(pairs)}
+    found = judging.assisted(people, predictions, universe=universe)
+    assert [(one.model, one.other) for one in found] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
     for pair, one in enumerate(found):
-        own = [row for row in rows if row["a"] == pair]
-        win = np.array([row["outcome"] > 0 for row in own], dtype=float)
-        weight = np.array([1 / row["probability"] for row in own])
-        assert one.people.value == pytest.approx(np.average(win, weights=weight))
-        added = np.average(win - chance[:15, pair], weights=weight)
+        own = people.where(np.array(of_pair) == pair)
+        known, weight, item = chance[:15, pair], 1 / own.probability, np.arange(15)
+        assert (one.answers, one.items) == (15, 20)
+        assert one.people.value == pytest.approx(np.average(own.win, weights=weight))
+        added = np.average(own.win - known, weights=weight)
         assert one.assisted.value == pytest.approx(chance[:, pair].mean() + added)
+        # Answers of one person hang together, and the judge is worth so many answers as it makes errors smaller.
+        alone = hajek(values=own.win, probability=own.probability, cluster=own.person)
+        alone = judging.of_these_items(alone, own.win, weight, item, known, items=20)
+        assert one.people.standard_error == pytest.approx(alone.standard_error)
+        helped = hajek_assisted(
+            values=own.win,
+            predictions=known,
+            prediction_mean=float(chance[:, pair].mean()),
+            probability=own.probability,
+            cluster=own.person,
+        )
+        helped = judging.of_these_items(helped, own.win - known, weight, item, known, items=20)
+        assert one.assisted.standard_error == pytest.approx(helped.standard_error)
+        assert one.saved == pytest.approx(15 * (alone.standard_error**2 / helped.standard_error**2 - 1))
+
+
+def test_what_single_answers_add_stays_however_few_items_there_are() -> None:
+    """Three items with two answers each: 1 and 1, 0 and 0, 1 and 0. A third of the variance is between items."""
+    values, item, weight = np.array([1.0, 1, 0, 0, 1, 0]), np.repeat(np.arange(3), 2), np.ones(6)
+    whole = hajek(values=values, probability=weight, cluster=np.arange(6))
+    kept = judging.of_these_items(whole, values, weight, item, np.full(6, 0.5), items=1)
+    assert kept.standard_error**2 == pytest.approx((0.25 - 0.25 / 3) / 6)
+
+
+def test_ties_are_half_a_win_each_where_chances_are_fitted() -> None:
+    zeros = np.zeros(40)
+    assert judging.fitted(zeros, np.full(40, 0.5), np.zeros(1)) == pytest.approx([0.5], abs=0.01)
+    mixed = np.where(np.arange(40) < 20, 1.0, 0.5)
+    assert judging.fitted(zeros, mixed, np.zeros(1)) == pytest.approx([0.75], abs=0.01)
+
+
+def test_kappa_and_rank_correlation_weigh_items_by_their_chance() -> None:
+    said = [1, 1, 1, 1, -1, -1, -1, -1, 1, -1, 1, -1]
+    verdict = [1, 1, -1, 1, -1, -1, 1, -1, -1, -1, 1, 1]
+    human = [3.5, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, -3.5, 0.5, -0.5, 1.5, -1.5]
+    rating = [0.5, 3.5, -0.5, 1.5, -0.5, -3.5, 0.5, -0.5, -1.5, -0.5, 2.5, 0.5]
+    weight = np.array([4.0] * 4 + [1.0] * 8)
+    people = judgements(
+        [
+            {"prompt": n, "outcome": said[n], "value": human[n], "person": n, "probability": 1 / weight[n]}
+            for n in range(12)
+        ]
+    )
+    judge = judgements([{"prompt": n, "outcome": verdict[n], "value": rating[n]} for n in range(12)])
+    one = judging.compare(people, judge)
+    assert one is not None
+    found = judging.figures(one, judge)
+    share = weight / weight.sum()
+    agree = float(share @ (np.array(said) == np.array(verdict)))
+    a, b = float(share @ (np.array(said) > 0)), float(share @ (np.array(verdict) > 0))
+    chance = a * b + (1 - a) * (1 - b)
+    assert found.kappa.value == pytest.approx((agree - chance) / (1 - chance))
+    ranked = np.cov(judging.ranks(np.array(human)), judging.ranks(np.array(rating)), aweights=weight)
+    assert found.spearman.value == pytest.approx(ranked[0, 1] / np.sqrt(ranked[0, 0] * ranked[1, 1]))
+    plain = np.cov(human, rating, aweights=weight)
+    assert found.pearson.value == pytest.approx(plain[0, 1] / np.sqrt(plain[0, 0] * plain[1, 1]))
 
 
 def test_parts_of_a_judges_chances_have_ten_items_or_more_in_their_order() -> None:

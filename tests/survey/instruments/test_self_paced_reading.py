@@ -475,7 +475,7 @@ def test_of_a_model_whose_files_have_changed_the_newest_reading_gives_the_surpri
     assert before.keys() == after.keys() == {question.pk for question in questions}
     learnt = ngrams.load("tiny")
     for question in questions:
-        newest = -learnt.log_probabilities(question.plain)
+        newest = -learnt.log_probabilities(question.plain)[:-1]  # Without the end of the text.
         assert after[question.pk] == pytest.approx(newest, abs=1e-5)
         assert not np.allclose(after[question.pk], before[question.pk])
 
