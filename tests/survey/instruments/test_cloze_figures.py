@@ -4,6 +4,7 @@ import ast
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from bandit import student_t_quantile
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
@@ -19,12 +21,16 @@ from predictors.readings.reading import Distributions, TextReading, make_tokens
 from predictors.readings.words import word_values
 from survey.instruments.cloze import norms
 from survey.instruments.cloze.analysis import answers as counting
+from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
 from survey.instruments.cloze.analysis.correlation import (
     Positions,
+    by_part,
     fragile_order,
+    mean_surprisal,
     pnc,
     reliability,
+    spearman,
     weighted_correlation,
 )
 from survey.instruments.cloze.analysis.normalising import match_of
@@ -589,3 +595,76 @@ def test_equal_candidates_have_equal_chances() -> None:
     chances = np.array([0.2, 0.4, 0.6])
     assert _same_for_ties(chances, np.array([1.0, 1.0, 2.0])) == pytest.approx([0.3, 0.3, 0.6])
     assert _same_for_ties(chances, None) is chances
+
+
+X, Y = np.array([1.0, 4, 2, 8, 5, 7]), np.array([2.0, 3, 5, 7, 6, 1])
+WEIGHT = np.array([1.0, 3, 2, 1, 2, 1])
+
+
+def moments_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, more: float = 0.0) -> float:
+    """Pearson's correlation by its sums; `more`: what is added to the variance of y."""
+    share = weight / weight.sum()
+    x, y = x - share @ x, y - share @ y
+    return float(share @ (x * y) / np.sqrt((share @ x**2) * (share @ y**2 + more)))
+
+
+def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_variance() -> None:
+    square = Y**2 + 0.5
+    assert weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
+    assert weighted_correlation(X, Y, WEIGHT, square) == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
+    assert spearman(np.array([1.0, 1, 3]), np.array([5.0, 9, 7]), np.ones(3)) == pytest.approx(
+        moments_of(np.array([1.5, 1.5, 3]), np.array([1.0, 3, 2]), np.ones(3))
+    )
+    human = np.append(Y, np.nan)
+    positions = Positions(human, np.append(square, np.nan), np.append(WEIGHT, 1.0), np.arange(7))
+    models = {"x": np.append(X, 1.0), "part": np.append(np.where(X == 8, np.inf, X), 1.0)}
+    single, both = pnc(positions, models, rng=np.random.default_rng(1), samples=50)
+    assert (single["x"].positions, single["part"].positions, both["x", "part"].positions) == (6, 5, 5)
+    assert single["x"].value == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
+    there = X != 8
+    assert single["part"].value == pytest.approx(moments_of(X[there], Y[there], WEIGHT[there], 0.5))
+    assert both["x", "part"].value == 0
+    parts = by_part(positions, {"x": models["x"]}, ["a"] * 4 + ["b"] * 3, rng=np.random.default_rng(1))
+    assert parts["x", "a"].value == pytest.approx(moments_of(X[:4], Y[:4], WEIGHT[:4], 0.5))
+    assert parts["x", "b"].value is None and parts["x", "b"].positions == 2
+
+
+def test_the_mean_surprisal_is_over_the_positions_that_have_one_by_their_weights() -> None:
+    positions = Positions(np.append(Y, np.nan), np.append(Y**2, np.nan), np.append(WEIGHT, 9.0), np.arange(7) // 2)
+    found = mean_surprisal(positions, rng=np.random.default_rng(1), samples=4000)
+    assert (found.value, found.positions) == (pytest.approx(np.average(Y, weights=WEIGHT)), 6)
+    low, high = found.interval or (0, 0)
+    assert (low + high) / 2 == pytest.approx(found.value)
+    alone = mean_surprisal(replace(positions, sentence=np.zeros(7, dtype=int)), rng=np.random.default_rng(1))
+    assert alone.value == found.value and alone.interval is None
+
+
+def test_an_interval_adds_what_people_add_and_has_students_t() -> None:
+    slope = np.array([0.1, 0.2, 0.3])
+    alone = Positions(np.zeros(3), np.zeros(3), np.ones(3), np.arange(3))
+    reach = correlation._reach(0.04, 11, alone, slope)
+    assert reach == pytest.approx(student_t_quantile(0.975, 10) * 0.2)
+    place, influence, person = np.array([0, 1, 2, 2]), np.array([1.0, 2, 1, -1]), np.array([7, 7, 9, 7])
+    with_people = replace(alone, answer_position=place, answer_influence=influence, answer_person=person)
+    # Person 7 adds .1, .4 and -.3, of which different answers' products count; person 9 has one answer alone.
+    added = (0.1 + 0.4 - 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
+    assert correlation._of_people(with_people, slope) == (max(0.0, added), 2)
+    alike = replace(with_people, answer_influence=np.array([1.0, 2, 1, 1]))
+    added = (0.1 + 0.4 + 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
+    assert correlation._of_people(alike, slope) == (pytest.approx(added), 2)
+    variance = 0.04 + added
+    freedom = variance**2 / (0.04**2 / 10 + added**2 / 1)
+    expected = student_t_quantile(0.975, max(1.0, freedom)) * np.sqrt(variance)
+    assert correlation._reach(0.04, 11, alike, slope) == pytest.approx(expected)
+
+
+def test_reliability_is_of_two_whole_groups_by_spearman_and_brown() -> None:
+    other, gone = Y.copy(), np.array([np.nan, 9, 9, 9, 9, 9])
+    assert moments_of(X, Y, WEIGHT) > 0
+    mean = (moments_of(X, Y, WEIGHT) + 1) / 2
+    assert reliability([(X, Y), (Y, other)], WEIGHT) == pytest.approx(2 * mean / (1 + mean))
+    assert reliability([(X, -X)], WEIGHT) is None and reliability([(X, gone)], WEIGHT) is None
+    some, like = np.where(X == 8, np.nan, X), X + np.array([0.0, 1, -1, 2, 0, 1])
+    there = X != 8
+    found = moments_of(X[there], like[there], WEIGHT[there])
+    assert reliability([(some, like)], WEIGHT) == pytest.approx(2 * found / (1 + found))

@@ -17,11 +17,18 @@ from bandit import EpsilonGreedy, Uniform, hajek, hajek_assisted
 from predictors.evaluation.agreement import alphas
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
-from survey.instruments.preference.analysis.analysing import AnalysisSettings, Material, analyse
+from survey.instruments.preference.analysis.analysing import (
+    UNWEIGHTED,
+    Analysis,
+    AnalysisSettings,
+    Material,
+    analyse,
+    win_shares,
+)
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import covariance, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
-from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements
+from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements, majorities
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 from survey.instruments.preference.analysis.style import lengths, style_of
 from survey.instruments.preference.estimands import PreferenceEstimates
@@ -867,3 +874,92 @@ def test_a_judges_chance_is_that_of_its_readable_verdicts() -> None:
     one = judging.compare(people, judge)
     assert one is not None and not one.fitted
     assert one.chance == pytest.approx([0.8, 0.6, *[0.8] * 8])
+
+
+def analysed(people: Judgements, judges: Any = None, **settings: Any) -> Analysis:
+    return analyse(Material(people, judges or {}), AnalysisSettings(**settings), rng=np.random.default_rng(0))
+
+
+def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_weights() -> None:
+    people = simulate(
+        PreferenceWorld(theta=spaced(3, 2.0), gamma=0.3, prompts=30),
+        [StagePlan(Uniform(), 12, 5, responses_per_item=3)],
+        rng=np.random.default_rng(4),
+    )
+    people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
+    of_items = majorities(people)
+    for settings, counted in (
+        ({}, of_items),
+        ({"each_answer": True}, people),
+        ({"weighted": False}, of_items.unweighted()),
+        ({"tie": "4-5"}, majorities(people.with_ties("4-5"))),
+    ):
+        found = analysed(people, **settings)
+        assert found.ranking is not None
+        assert found.ranking.theta == pytest.approx(bradley_terry.fit(counted).theta)
+        assert (UNWEIGHTED in found.rankings) is settings.get("weighted", True)
+    plain = analysed(people)
+    assert plain.rankings[UNWEIGHTED].theta == pytest.approx(bradley_terry.fit(of_items.unweighted()).theta)
+    assert plain.other_ranking is not None
+    assert plain.other_ranking.theta == pytest.approx(bradley_terry.fit(people).theta)
+    assert UNWEIGHTED not in analysed(people.unweighted()).rankings
+    assert plain.majority == {
+        "a": int((of_items.outcome == 1).sum()),
+        "b": int((of_items.outcome == -1).sum()),
+        "tie": int((of_items.outcome == 0).sum()),
+    }
+    assert plain.ties == {"people": int((people.outcome == 0).sum())}
+
+
+def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> None:
+    people = study(adaptive=True)
+    people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
+    found = bradley_terry.fit(people, ridge=0.5)
+    chance = 1 / (1 + np.exp(found.theta[people.b] - found.theta[people.a] - (found.gamma or 0) * people.first))
+    off = people.weight * (people.win - chance)
+    slopes = np.bincount(people.a, weights=off, minlength=4) - np.bincount(people.b, weights=off, minlength=4)
+    assert slopes == pytest.approx(0.5 * found.theta, abs=1e-6) and found.theta.mean() == pytest.approx(0, abs=1e-9)
+    assert (off * people.first).sum() == pytest.approx(0, abs=1e-6)
+    assert found.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
+    assert found.n == people.n and found.sides == people.n
+    # As a prior the ridge holds the side too, and nothing is known of a model that nobody judged.
+    theta, spread = bradley_terry.posterior(replace(people, models=(*people.models, "new")), ridge=0.5)
+    assert theta[4] == 0 and spread[4, 4] == pytest.approx(2) and spread[0, 0] < 2
+    assert np.argsort(-theta[:4]).tolist() == [0, 1, 2, 3]
+
+
+def test_win_shares_are_of_each_two_models_in_either_direction_by_the_designs_weights() -> None:
+    rows = [
+        {"prompt": 0, "outcome": 1, "person": 0, "probability": 0.5},
+        {"prompt": 1, "a": 1, "b": 0, "outcome": 1, "person": 1},
+        {"prompt": 2, "outcome": 0, "person": 2},
+        {"prompt": 3, "a": 2, "b": 1, "outcome": -1, "person": 3},
+    ]
+    shares = win_shares(judgements(rows, models=3))
+    found = [(one.model, one.other, one.n, one.wins, one.ties) for one in shares]
+    assert found == [(0, 1, 3, 1.5, 1), (1, 0, 3, 1.5, 1), (1, 2, 1, 1, 0), (2, 1, 1, 0, 0)]
+    first, second = shares[:2]
+    assert first.share.value == pytest.approx((2 * 1 + 0.5) / 4) and second.share.value == pytest.approx(1.5 / 4)
+    assert first.share.low == pytest.approx(1 - (second.share.high or 0))
+
+
+def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_the_models() -> None:
+    people, judge = people_and_judge()
+    category = np.where(people.prompt % 3 == 0, "code", "talk")
+    people, judge = replace(people, category=category), replace(judge, category=category)
+    turned = replace(
+        judge,
+        a=judge.b,
+        b=judge.a,
+        outcome=np.where(np.isin(judge.outcome, (1, -1)), -judge.outcome, judge.outcome),
+        value=-judge.value,
+        first=-judge.first,
+        chance=1 - judge.chance,
+    )
+    one, other = (analysed(people, {"j": own}).judges[0] for own in (judge, turned))
+    assert set(one.by_category) == {"", "code", "talk"}
+    code, talk = (one.by_category[name] for name in ("code", "talk"))
+    assert code.items + talk.items == one.by_category[""].items and code.verdicts == int((category == "code").sum())
+    ((straight,), (round_,)) = one.assisted, other.assisted
+    assert straight.assisted.value == pytest.approx(round_.assisted.value)
+    assert straight.people.value == pytest.approx(np.average(people.win, weights=people.weight))

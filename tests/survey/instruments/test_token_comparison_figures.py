@@ -524,6 +524,19 @@ def test_the_error_of_draws_is_that_of_the_mean_of_these_draws() -> None:
     assert terms(rare, answers).log_e[0] == pytest.approx(math.log((1 + 3 * (2 * one + 4 * other) / 6) / 4))
 
 
+def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
+    """Two people on the token that was drawn twice: beside the spread of draws, two of four draws share one mean."""
+    c, _answers, (_one, other) = one_context()
+    said = np.array([0.3 / 0.5 * 1.0, 0.3 / 0.5 * 3.0])
+    answers = ComparisonAnswers(np.array([0, 0, 1]), np.array([0, 1, 0]), np.log([1.0, 3.0, 0.5]))
+    mean = said.mean()
+    draws = np.array([1.0, mean, mean, other])
+    relative = ((said / mean - 1) ** 2).sum() / (2 - 1)  # The only comparison with two answers.
+    shared = relative * mean**2 / 2 * (2**2 - 2) / 4**2
+    variance = draws.var(ddof=1) / 4 + shared
+    assert terms(c, answers).relative_error[0] == pytest.approx(math.sqrt(variance) / draws.mean())
+
+
 def test_errors_of_several_contexts_add_up_by_their_weights() -> None:
     c = replace(table_of(), weight=np.array([3.0, 1.0]))
     answers = ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), np.log([1.0, 0.5, 2.0, 0.1]))
