@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from bandit.designs import Design
     from bandit.draws import Stratum
-    from survey.models import Assignment, Item, Question, Response, Sitting, Study
+    from survey.models import Assignment, Bank, Item, Question, Response, Sitting, Study
     from survey.study_file import Note, StudyConfig
 
 logger = logging.getLogger(__name__)
@@ -500,6 +500,18 @@ class Demonstration:
     bank: str = ""
 
 
+@dataclass(frozen=True)
+class ScoresAgain:
+    """What reading stored scores again by the present rules, of the version `rules`, changes. `read`: scores that are
+    read again. `left`: those that stay, since what is stored does not say them for certain. `differences`: a line for
+    each score that changes."""
+
+    rules: str
+    read: int
+    left: int
+    differences: Sequence[str]
+
+
 def verdict_word(*, near: bool, held: bool) -> str:
     """The word with which a demonstration's verdict begins.
 
@@ -687,6 +699,12 @@ class Instrument(ABC):
         """Whether stored verdicts on this model's answers decide what the study draws, or are read by its predictors.
         Once a stage is planned, they are not judged again."""
         return False
+
+    @classmethod
+    def read_scores_again(cls, bank: "Bank", *, write: bool) -> ScoresAgain | None:
+        """Read what language models said as scores of replies to this bank's questions again, where older rules read
+        it, and store that with `write`; None if the instrument stores no such scores. Called in a transaction."""
+        return None
 
     @abstractmethod
     def universe_size(self, questions: Sequence["Question"]) -> int:

@@ -1,12 +1,14 @@
-"""Collections of answers in the admin: begun, watched, stopped and resumed; refused if the command would refuse."""
+"""Collections of answers in the admin: begun, watched, stopped and resumed; refused if the command would refuse. And
+stored replies, judged again."""
 
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from survey.models import AnswerCollection, AuditEntry, Bank, LanguageModel, ModelAnswer
+from survey.models import AnswerCollection, AuditEntry, Bank, LanguageModel, ModelAnswer, StudyMembership
+from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.base.auditing import actor_of
 from tests import cast
 
@@ -77,6 +79,69 @@ def test_replies_are_shown_as_text(bank: Bank, as_researcher: Client) -> None:
         assert "<script>alert" not in text
         assert "&lt;script&gt;" in text
     assert "0.0 %" in as_researcher.get("/admin/survey/languagemodel/").content.decode()
+
+
+def old_verdicts(bank: Bank) -> str:
+    """Two answers that older rules judged, one of them right for naming both options; the address that judges again."""
+    model = LanguageModel.objects.create(name="one")
+    keys = bank.questions.order_by("position")[:2]
+    for question, reply in zip(keys, (f"Not {keys[0].answer}.", keys[1].answer), strict=True):
+        ModelAnswer.objects.create(
+            language_model=model, question=question, correct=True, response=reply, rules_version="1"
+        )
+    return f"/admin/survey/bank/{bank.pk}/judge-again/"
+
+
+def test_who_runs_a_study_of_the_bank_judges_its_replies_again(
+    bank: Bank, as_researcher: Client, researcher: User
+) -> None:
+    """What was shown is what is stored: what came since is looked at first. Other people's studies have no names."""
+    address = old_verdicts(bank)
+    cast.study(slug="secret")
+    StudyMembership.objects.filter(study__slug="secret").delete()
+    first, second = ModelAnswer.objects.order_by("question__position")
+    ModelAnswer.objects.filter(pk=second.pk).update(rules_version=RULES_VERSION)
+    assert address in as_researcher.get(f"/admin/survey/bank/{bank.pk}/change/").content.decode()
+    page = as_researcher.get(address)
+    words, seen = page.content.decode(), page.context["again"].seen
+    assert f"one {first.question.external_id}: 1 to 0 right" in words and "1, of which 1 change" in words
+    assert "cast, 1 of other people" in words and "secret" not in words
+    ModelAnswer.objects.filter(pk=second.pk).update(rules_version="1")
+    for posted in ({"seen": seen}, {}):
+        assert "look at it again" in as_researcher.post(address, posted).content.decode()
+    assert set(ModelAnswer.objects.values_list("correct", "rules_version")) == {(True, "1")}
+    seen = as_researcher.get(address).context["again"].seen
+    assert as_researcher.post(address, {"seen": seen}).status_code == 302
+    assert set(ModelAnswer.objects.values_list("correct", "rules_version")) == {
+        (False, RULES_VERSION),
+        (True, RULES_VERSION),
+    }
+    entry = AuditEntry.objects.get(action="judge_again")
+    assert (entry.via, entry.actor, entry.detail["judged"]) == ("admin", actor_of(researcher), 2)
+    assert "There is nothing to judge again" in as_researcher.get(address).content.decode()
+
+
+def test_more_replies_than_a_page_can_judge_are_left_to_the_command(
+    bank: Bank, as_researcher: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("survey.admin.banks.MOST_JUDGED_HERE", 1)
+    address = old_verdicts(bank)
+    assert f"hunch judge_again --bank {bank.name}@1" in as_researcher.post(address, {"seen": "-"}).content.decode()
+    assert set(ModelAnswer.objects.values_list("rules_version", flat=True)) == {"1"}
+
+
+@pytest.mark.parametrize("lacks", ["the permission", "the role"])
+def test_who_may_not_flag_a_question_judges_nothing_again(
+    lacks: str, bank: Bank, as_researcher: Client, researcher: User
+) -> None:
+    address = old_verdicts(bank)
+    if lacks == "the role":
+        StudyMembership.objects.filter(user=researcher).update(role="analyst")
+    else:
+        permission = Permission.objects.get(codename="change_question")
+        Group.objects.get(user=researcher).permissions.remove(permission)
+    assert address not in as_researcher.get(f"/admin/survey/bank/{bank.pk}/change/").content.decode()
+    assert as_researcher.get(address).status_code == as_researcher.post(address).status_code == 403
 
 
 def test_a_folder_with_no_model_is_reported_in_words(bank: Bank, tmp_path: Path) -> None:

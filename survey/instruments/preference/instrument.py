@@ -16,11 +16,12 @@ from survey.contracts.instruments import (
     ListedInstrument,
     Place,
     Priority,
+    ScoresAgain,
 )
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
-from survey.models import Assignment, Item, ModelAnswer, Question, Response
+from survey.models import Assignment, Bank, Item, ModelAnswer, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
@@ -35,6 +36,7 @@ from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
 from .practice import PreferencePractice
 from .quick_export import PreferenceQuickExport
+from .verdicts import read_again
 
 MODELS: Place = ("instrument", "options", "models")
 NAMED = 5
@@ -132,6 +134,11 @@ class Preference(ListedInstrument):
                     f"{asked} people are to judge each comparison, and [instrument.options] says {wanted}: write "
                     f"responses_per_item = {wanted} in the stage",
                 )
+
+    @classmethod
+    def read_scores_again(cls, bank: Bank, *, write: bool) -> ScoresAgain:
+        """Judges' scores decide no draw, so that no planned study rests on them."""
+        return read_again(bank, write=write)
 
     def _too_long(self) -> Iterator[tuple[Place, str]]:
         most = self.options.max_reply_characters

@@ -179,12 +179,21 @@ def _score_in(text: str, *, first: bool = False) -> int | None:
     return int(value) if value is not None and value.denominator == 1 and 1 <= value <= 8 else None
 
 
-def towards_first(template: Template, scores: Sequence[int | None]) -> float | None:
-    """A rating towards the reply that stood first, -3.5 to 3.5; None if a score could not be read."""
-    read = [score for score in scores if score is not None]
-    if len(read) < len(scores):
+def towards_first(template: Template, replies: Sequence[str]) -> float | None:
+    """What a judge's replies say as a rating towards the reply that stood first, -3.5 to 3.5; None if a score could not
+    be read."""
+    read = [score for reply in replies if (score := _score_by(template, reply)) is not None]
+    if len(read) < len(replies):
         return None
     return (read[0] - read[1]) / 2 if template.alone else MIDDLE - read[0]
+
+
+def _score_by(template: Template, reply: str) -> int | None:
+    """A template that asks for reasons first has its number on the last line."""
+    if template.name == "reason_first":
+        lines = [line for line in answer_part(reply).splitlines() if line.strip()]
+        return score_of(lines[-1]) if lines else None
+    return score_of(reply)
 
 
 def by_probabilities(tokens: Sequence[tuple[str, float]]) -> tuple[float, float] | None:

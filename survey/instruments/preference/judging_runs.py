@@ -16,7 +16,6 @@ from django.db import transaction
 from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, ModelAnswer, Study
-from survey.services.banks.answer_cleaning import answer_part
 from survey.services.banks.collecting import LOCAL
 from survey.services.banks.csv_rows import number_of
 from survey.services.banks.eligibility import filtered_questions
@@ -30,7 +29,6 @@ from .judging_calls import (
     Template,
     by_probabilities,
     calls_for,
-    score_of,
     towards_first,
 )
 from .material import preference_of
@@ -273,7 +271,7 @@ def _verdict(
     call: _Call, judge: LanguageModel, template: Template, replies: Sequence[ChatReply], *, logprobs: bool
 ) -> JudgeVerdict:
     texts = [reply.texts[0] if reply.texts else "" for reply in replies]
-    towards = towards_first(template, [_score(template, text) for text in texts])
+    towards = towards_first(template, texts)
     chance = None
     listed = replies[0].top_logprobs if logprobs else None
     if listed:
@@ -294,14 +292,6 @@ def _verdict(
         request_sha256=call.digest,
         rules_version=SCORE_RULES_VERSION,
     )
-
-
-def _score(template: Template, text: str) -> int | None:
-    """A template that asks for reasons first has its number on the last line."""
-    if template.name == "reason_first":
-        lines = [line for line in answer_part(text).splitlines() if line.strip()]
-        return score_of(lines[-1]) if lines else None
-    return score_of(text)
 
 
 def _write(pending: list[JudgeVerdict]) -> None:

@@ -8,7 +8,7 @@ from survey.exceptions import HunchError
 from survey.models import ModelAnswer, Study
 from survey.services.answers.counting import design_weights, labelled_answers
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.results.unreadable_replies import notes_on_unreadable
+from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
 
 from .analysis.analysing import Material
 from .analysis.judgements import Judgements
@@ -56,13 +56,15 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
     for model in models:
         own = [text for (prompt, name), text in texts.items() if name == model]
         longs.append(lengths(f"replies of {model}", own))
+    unreadable = unreadable_by_model(_keyed().filter(language_model__name__in=models))
     return Material(
         people=people,
         judges=judges_of(study.bank_id, models, prompts, categories),
         styles=_styles(people, texts),
         lengths=[one for one in longs if isinstance(one, Lengths)],
         accuracy=_accuracy(models),
-        notes=notes_on_unreadable(_keyed().filter(language_model__name__in=models)),
+        unreadable={model: count.replies for model, count in unreadable.items()},
+        notes=notes_on_unreadable(unreadable),
     )
 
 

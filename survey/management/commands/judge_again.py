@@ -1,4 +1,4 @@
-"""`manage.py judge_again --bank NAME`: judge stored replies of language models by the present rules."""
+"""`manage.py judge_again --bank NAME`: judge stored replies, and judges' scores of them, by the present rules."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,8 +11,9 @@ from survey.services.banks.judging_again import judge_again
 
 class Command(HunchCommand):
     help = (
-        "Judge the stored replies to a bank's questions by the present rules. Says which verdicts change and which "
-        "studies use the bank; writes only with --yes. Verdicts that a planned study rests on stay."
+        "Judge the stored replies to a bank's questions by the present rules, and read judges' scores of them again. "
+        "Says what changes and which studies use the bank; writes only with --yes. Verdicts that a planned study rests "
+        "on stay."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -21,22 +22,23 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, bank: str, yes: bool, **options: Any) -> None:
         again = judge_again(find_bank(bank), write=yes)
-        for one in again.differences:
-            what = f"{one.before:.3g} to {one.after:.3g} right" + (
-                f", {one.unreadable} unreadable" * bool(one.unreadable)
-            )
-            stays = f"; stays, since it is what {', '.join(one.studies)} rests on" if one.studies else ""
-            self.stdout.write(
-                f"{one.model} {one.question_id}: {what} (key {one.key!r}, reply {one.reply[:60]!r}){stays}"
-            )
+        for difference in again.differences:
+            self.stdout.write(str(difference))
         done = "judged again" if yes else "would be judged again (--yes stores it)"
         changed = sum(not one.studies for one in again.differences)
         because = f", since planned studies rest on them: {', '.join(again.resting)}" if again.resting else ""
+        known = f"; {again.unreadable} of these are known as unreadable from now on" if again.unreadable else ""
         self.stdout.write(
             f"{again.judged} answers {done} by rules {RULES_VERSION}, {changed} verdicts differ; {again.used} answers "
-            f"stay as they were judged{because}"
-            + f"; {again.unreadable} of these are known as unreadable from now on"
-            * bool(again.unreadable)
+            f"stay as they were judged{because}{known}"
         )
+        done = "read again" if yes else "would be read again (--yes stores it)"
+        for name, scores in again.scores.items():
+            for line in scores.differences:
+                self.stdout.write(line)
+            self.stdout.write(
+                f"{name}: {scores.read} scores of judges {done} by rules {scores.rules}, {len(scores.differences)} "
+                f"differ; {scores.left} stay, since their stored replies cannot be parted, or their template is gone"
+            )
         if again.studies:
             self.stdout.write(f"studies with this bank, whose reports may change: {', '.join(again.studies)}")

@@ -1,4 +1,5 @@
-"""Judging replies by the rules, as they come and again where the rules have changed.
+"""Judging replies by the rules, as they come and again where the rules have changed; and scores of replies, which an
+instrument has stored, likewise.
 
 A verdict that a planned study rests on stays as it is: people were shown it, or a draw or a predictor depended on it.
 So does a verdict that was imported, and what people answered themselves. Where a reply that was not right turns out to
@@ -6,17 +7,23 @@ be unreadable, that alone is stored: it changes no verdict, and later stages of 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from django.db import models, transaction
 
 from survey.contracts import instruments
+from survey.contracts.instruments import ScoresAgain
+from survey.exceptions import StateRefused
 from survey.models import Bank, Item, LanguageModel, ModelAnswer, Stage, Study
 from survey.services.base.auditing import record
+from survey.services.base.hashing import digest
 
 from .answer_checking import RULES_VERSION, check_answer
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 FIELDS = ("correct", "share_correct", "stated", "reason", "unreadable", "rules_version")
 
@@ -46,11 +53,20 @@ class ChangedVerdict:
     unreadable: int
     studies: Sequence[str]
 
+    def __str__(self) -> str:
+        unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
+        stays = f"; stays, since it is what {', '.join(self.studies)} rests on" if self.studies else ""
+        return (
+            f"{self.model} {self.question_id}: {self.before:.3g} to {self.after:.3g} right{unreadable} "
+            f"(key {self.key!r}, reply {self.reply[:60]!r}){stays}"
+        )
+
 
 @dataclass
 class JudgedAgain:
     """What judging a bank's replies again changes. `used`: answers that keep it, since `resting`, studies of this bank,
-    rest on it; `unreadable` of them are now known as such. `studies`: all studies of the bank."""
+    rest on it; `unreadable` of them are now known as such. `studies`: all studies of the bank. `scores`: of judges, by
+    instrument."""
 
     judged: int = 0
     used: int = 0
@@ -58,23 +74,33 @@ class JudgedAgain:
     differences: list[ChangedVerdict] = field(default_factory=list)
     studies: list[str] = field(default_factory=list)
     resting: list[str] = field(default_factory=list)
+    scores: dict[str, ScoresAgain] = field(default_factory=dict)
+
+    @property
+    def has_any(self) -> bool:
+        """Whether something is judged or read again, be it with the same result."""
+        return bool(self.judged or self.unreadable or any(again.read for again in self.scores.values()))
+
+    @property
+    def seen(self) -> str:
+        """Hash of all that it says: a person confirms what was shown, and nothing that came since."""
+        return digest([RULES_VERSION, asdict(self)])
 
 
-def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command") -> JudgedAgain:
-    """Judge the stored replies of a bank that older rules judged; without `write` only say what would change.
+def judge_again(bank: Bank, *, write: bool, seen: str = "", by: Any = None, via: str = "command") -> JudgedAgain:
+    """Judge a bank's stored replies that older rules judged, and read judges' scores of them again; without `write`
+    only say what would change.
 
     Raises:
         InstrumentMissing: a planned study's instrument is not installed, so that nobody knows what it rests on.
+        StateRefused: `seen`, the hash of what somebody confirmed, is not what would change now; nothing is written.
     """
     result = JudgedAgain(studies=[study.slug for study in Study.objects.filter(bank=bank).order_by("slug")])
     with transaction.atomic():
-        answers = (
-            ModelAnswer.objects.select_for_update(of=("self",))
-            .filter(question__bank=bank)
-            .exclude(rules_version__in=("", RULES_VERSION))
-            .select_related("question", "language_model")
-            .order_by("language_model__name", "question__position")
-        )
+        answers = waiting_answers(bank).select_related("question", "language_model")
+        answers = answers.order_by("language_model__name", "question__position")
+        if write:
+            answers = answers.select_for_update(of=("self",))
         fixed = _studies_by_model(bank)
         changed, unreadable, resting = [], [], set[str]()
         for answer in answers:
@@ -97,14 +123,32 @@ def judge_again(bank: Bank, *, write: bool, by: Any = None, via: str = "command"
             elif before == after and answer.unreadable > known:
                 unreadable.append(answer)
         result.resting, result.unreadable = sorted(resting), len(unreadable)
-        if write and (changed or unreadable):
+        for name in instruments.names():
+            scores = instruments.kind(name).read_scores_again(bank, write=write)
+            if scores is not None and (scores.read or scores.left):
+                result.scores[name] = scores
+        if seen and seen != result.seen:
+            raise StateRefused("what would change is not what was shown any more: look at it again")
+        if write and result.has_any:
             ModelAnswer.objects.bulk_update(changed, FIELDS, batch_size=500)
             ModelAnswer.objects.bulk_update(unreadable, ("unreadable",), batch_size=500)
             verdicts = sum(not difference.studies for difference in result.differences)
             detail = {"rules": RULES_VERSION, "judged": result.judged, "kept": result.used, "changed": verdicts}
-            detail |= {"resting": result.resting, "unreadable": result.unreadable}
+            detail |= {"resting": result.resting, "unreadable": result.unreadable, "scores": _counts(result.scores)}
             record("judge_again", bank, by=by, via=via, studies=result.studies, **detail)
     return result
+
+
+def waiting_answers(bank: Bank) -> "QuerySet[ModelAnswer]":
+    """The answers that older rules judged, and not whoever imported them."""
+    return ModelAnswer.objects.filter(question__bank=bank).exclude(rules_version__in=("", RULES_VERSION))
+
+
+def _counts(scores: Mapping[str, ScoresAgain]) -> dict[str, dict[str, int | str]]:
+    return {
+        name: {"rules": again.rules, "read": again.read, "left": again.left, "changed": len(again.differences)}
+        for name, again in scores.items()
+    }
 
 
 def _share_right(answer: ModelAnswer) -> float:

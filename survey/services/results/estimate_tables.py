@@ -76,6 +76,7 @@ SLOTS = (
     Column("late", "number", "Slots that have a late answer alone.", whole=True),
     Column("lost", "number", "Slots without any answer, in frozen stages.", whole=True),
     Column("open", "number", "Slots without any answer yet, in stages that are not frozen.", whole=True),
+    Column("candidates", "number", "Of strata: how many candidates the plan drew from.", whole=True),
 )
 LEAVING = (
     Column("factor", "text", "The condition's factor; empty in the row of everybody."),
@@ -243,10 +244,10 @@ def slot_rows(report: StudyEstimates) -> Iterator[list[Any]]:
     for part in report.parts:
         for line in part.strata:
             title = f"stage {part.stage} {part.role} {line.name}"
-            yield ["stratum", title, line.planned, *(getattr(line, state) for state in STATES)]
+            yield ["stratum", title, line.planned, *(getattr(line, state) for state in STATES), line.size]
     for name, lines in report.slots.items():
         for slots in lines:
-            yield [name, slots.label, slots.planned, *(getattr(slots, state) for state in STATES)]
+            yield [name, slots.label, slots.planned, *(getattr(slots, state) for state in STATES), None]
 
 
 def leaving_rows(report: StudyEstimates) -> Iterator[list[Any]]:

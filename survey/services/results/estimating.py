@@ -336,6 +336,38 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     )
 
 
+def staying_rows(study: Study, levels: Mapping[str, str]) -> Iterator[list[Any]]:
+    """By answer that enters the figures weighted for leaving: stage, slot, the person's pseudonym, the chance that the
+    person was still there, and the answer's weight there, 1 on average. Nothing where there are no such figures, and
+    nothing of a blind study: chances depend on levels."""
+    instrument = instruments.of_study(study)
+    if instrument.estimates is None or study.is_blind:
+        return
+    wanted = tuple(instrument.estimates.default_thresholds())
+    stages = [stage for stage in study.main_stages().exclude(state=Stage.State.DRAFT) if stage.wave == 1]
+    for stage in stages:
+        stage.study = study
+    rows = [read_stage(stage, instrument, levels) for stage in stages]
+    read = [
+        found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted, levels))
+    ]
+    if not read or not read[0].estimands.measures:
+        return
+    read, _leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
+    used = [one for one in read if one.part.staying is not None and one.part.weighs]
+    each = sum(len(one.answers) for one in used) / sum(one.part.plan_weight for one in used) if used else 0.0
+    places = Assignment.objects.filter(slot__stage__in=stages).order_by()
+    place_of = {
+        key: place
+        for key, *place in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
+    }
+    for one in used:
+        weights = each * one.part.plan_weight * one.part.stayed_weights
+        chances = np.ones(len(weights)) if one.part.staying is None else one.part.staying
+        for answer, chance, weight in zip(one.answers, chances.tolist(), weights.tolist(), strict=True):
+            yield [study.slug, one.part.stage, *place_of[answer.pk], chance, weight]
+
+
 @dataclass(frozen=True)
 class LevelFigures:
     """Figures by the levels of one factor. `figures`: by level, then measure. `differences`: by level after the first,

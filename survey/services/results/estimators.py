@@ -155,6 +155,20 @@ class StagePart:
         found: NDArray[np.float64] = weight / weight.sum()
         return found
 
+    @cached_property
+    def stayed_weights(self) -> NDArray[np.float64]:
+        """The same for the mean that is weighted for leaving. Only with `staying` and without an obstacle."""
+        if self.staying is None:
+            raise ValueError("staying: is not known of this part")
+        weight = self.answer_weights / self.staying
+        if not self.is_unequal:  # A stratum's answers together weigh what its candidates do.
+            weight *= self._by_stratum(self.answer_weights)[self.stratum] / self._by_stratum(weight)[self.stratum]
+        found: NDArray[np.float64] = weight / weight.sum()
+        return found
+
+    def _by_stratum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.stratum, weights=values, minlength=len(self.sizes)).astype(np.float64)
+
     def gap(self, inside: NDArray[np.bool_] | None) -> str:
         """Why the answers of a part of the candidates do not stand for it in this stage; empty if they do.
 

@@ -407,6 +407,8 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     assert after["low"] > 0.1 and after["p"] < 0.01
     assert before["low"] < 0 < before["high"]
     assert "parrot: 5 of its replies to 40 questions could not be read; they count as not right" in made.notes
+    counts = {row[0]: row[-1] for row in made.tables[0].rows}
+    assert counts == {"parrot": 5}
     assert lines["posterior", "cross_entropy", None]["high"] < 0
     told = {
         (one["belief"], one["measure"], one["rule"]): one["value"]

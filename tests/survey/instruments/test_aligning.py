@@ -15,6 +15,7 @@ from survey.instruments.belief_update.reports.alignment_report import AlignmentR
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
+from survey.services.results import reports
 from survey.services.results.estimating import estimate
 from survey.services.stages import scoring
 from survey.services.stages.needed_files import needed_files
@@ -119,6 +120,12 @@ def test_the_report_is_json(study: Study) -> None:
     assert row["scores"][0]["name"] == "good"
     assert len(row["scores"][0]["accuracy_interval"]) == 4
     assert "good: 1 of its replies to 40 questions could not be read; they count as not right" in row["notes"]
+    assert row["unreadable"] == {"good": 1}
+    made = reports.make(study, "alignment", {"samples": ["200"]})
+    columns = {table.name: [column.name for column in table.columns] for table in made.tables}
+    for name in ("alignment", "deployment"):
+        (table,) = (one for one in made.tables if one.name == name)
+        assert {row[columns[name].index("unreadable")] for row in table.rows} == {1}
 
 
 def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:

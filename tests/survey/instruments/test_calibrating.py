@@ -58,6 +58,8 @@ def test_models_have_a_line_of_their_own_and_may_be_chosen(bank: Bank) -> None:
     assert found.lines[1].regions[2].answerers == 2
     assert "never: no answer to 2 of the study's 16 questions" in found.notes
     assert "never: 14 of its replies to 14 questions could not be read; they count as not right" in found.notes
+    unreadable = {(point["answerers_are"], point["unreadable"]) for point in found.as_json()["points"]}
+    assert unreadable == {("people", None), ("language models", 14)}
     one = human_calibration(beliefs, people_study=people, models=["always"])
     assert one.lines[1].regions[2].accuracy == 1.0
     assert any("hold for always, not for models at large" in note for note in one.notes)

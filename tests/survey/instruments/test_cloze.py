@@ -16,13 +16,14 @@ from predictors.readings import Text
 from predictors.word_forms import stripped
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
+from survey.instruments.cloze import chances as chances_of_cloze
 from survey.instruments.cloze import labels, rescoring
 from survey.instruments.cloze.analysis.normalising import Match, letters, match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
 from survey.instruments.cloze.reading import read_models, unknown_words, words_of_models
-from survey.models import Slot, SnapshotAnswer, Stage, Study
+from survey.models import Assignment, Slot, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams
 from survey.services.plans.planning import plan_stage
@@ -241,6 +242,63 @@ def test_a_pool_that_is_part_of_all_positions_is_part_of_their_chance(sentences:
     slots = Slot.objects.filter(stage__study=study)
     assert [slot.pool_probability for slot in slots] == pytest.approx([15 / 29] * 24)
     assert [*chance_of_positions(study).values()] == pytest.approx([12 / 29] * 12)
+
+
+def test_what_a_stage_did_not_draw_has_the_chance_that_its_place_in_the_pool_gave_it(
+    sentences: None, tiny_model: None
+) -> None:
+    """A pool of 15 of 29 positions, of which the second stage draws 12, half of them by the priority."""
+    study = cast.study(**{**ADAPTIVE, "candidates": {"size": 15}})
+    run_stage(study, 1)
+    stage = plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=2))
+    chances = chances_of_cloze._not_drawn(stage)
+    assert chances[""] == pytest.approx(12 / 29)
+    pool = {key: chance for key, chance in chances.items() if key}
+    assert len(pool) == 15 and sum(pool.values()) == pytest.approx(12 * 15 / 29)
+    drawn = stage.slots.filter(role="sampled").values_list("item__key", "inclusion_probability")
+    assert {key for key, _inside in drawn} <= set(pool)
+    only_first = set(study.items.values_list("key", flat=True)) - set(pool)
+    by_item = dict(study.items.values_list("pk", "key"))
+    found = {by_item[item]: chance for item, chance in chance_of_positions(study).items()}
+    assert only_first and all(found[key] == pytest.approx(1 - (17 / 29) ** 2) for key in only_first)
+
+
+def test_a_test_stage_adds_no_chance_and_controls_add_none(sentences: None) -> None:
+    study = cast.study(**{**CLOZE, "stages": CLOZE["stages"][:1], "roles": {"controls": 0.34, "holdout": 0}})
+    stage = plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=1))
+    roles = dict(stage.slots.values_list("item", "role"))
+    found = chance_of_positions(study)
+    sampled = {item for item, role in roles.items() if role == "sampled"}
+    own = dict(stage.slots.filter(role="sampled").values_list("item", "inclusion_probability"))
+    assert {item: found[item] for item in sampled} == pytest.approx(own) and len(sampled) < len(stage.slots.all())
+
+
+def test_what_a_study_of_sentences_knows_beside_its_answers(sentences: None) -> None:
+    study = cast.study(**CLOZE)
+    instrument = instruments.of_study(study)
+    assert instrument.drawn_by() == {"skip_first": True, "skip_last": True} and not instrument.remarks()
+    question = study.bank.questions.get(external_id="s0")
+    assert instrument.positions_of(question) == [1, 2, 3, 4, 5, 6]
+    for options, places in (({"skip_first": False}, range(7)), ({"skip_last": False}, range(1, 8))):
+        whole = {"least": 1, "responses_per_item": 2, **options}
+        other = cast.study(
+            **{**CLOZE, "slug": "c" + "-".join(options)[5:], "instrument": {"kind": "cloze", "options": whole}}
+        )
+        assert instruments.of_study(other).positions_of(question) == [*places]
+    few = {**CLOZE, "slug": "few", "stages": [{"sittings": 8}, {"sittings": 8, "responses_per_item": 2}]}
+    (note,) = instruments.of_study(cast.study(**few)).remarks()
+    assert "aim at 2 answers at each position, and a stage asks for 1" in str(note)
+    opened(study)
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    step = current_step(sitting)
+    assert step.assignment is not None and not instrument.counts_unfinished(step.assignment)
+    assert instrument.answer_values(step.assignment) == []
+    advance(sitting=sitting, step=step.number, data={"word": "Hat rack"})
+    again = Assignment.objects.get(pk=step.assignment.pk)
+    assert instrument.counts_unfinished(again) and instrument.answer_values(again) == ["Hat rack", True]
+    assert list(instrument.signals.stated_values([sitting.pk])) == [(sitting.pk, "word", "hat rack")]
+    asked = AskedWord.objects.get(item=again.slot.item_id)
+    assert instrument.signals.word_counts([asked.pk]) == {asked.pk: asked.position}
 
 
 def test_several_words_are_asked_for_once_more_and_then_the_first_is_taken(sentences: None) -> None:

@@ -4,29 +4,39 @@ import ast
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from django.core.management import call_command
 
+from bandit import student_t_quantile
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
 from predictors.readings.reading import Distributions, TextReading, make_tokens
 from predictors.readings.words import word_values
+from survey.instruments.cloze import norms
 from survey.instruments.cloze.analysis import answers as counting
+from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
 from survey.instruments.cloze.analysis.correlation import (
     Positions,
+    by_part,
     fragile_order,
+    mean_surprisal,
     pnc,
     reliability,
+    spearman,
     weighted_correlation,
 )
+from survey.instruments.cloze.analysis.normalising import match_of
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
 from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
+from survey.instruments.cloze.chances import _same_for_ties
 from survey.instruments.cloze.reports import charts
 from survey.instruments.cloze.reports import figures as cloze_figures
 
@@ -472,3 +482,189 @@ def test_a_short_logarithmic_axis_has_round_numbers() -> None:
     svg = charts.scatter(name="a", title="A", x="x", y="y", points=points, log_x=True)
     ticks = re.findall(r'text-anchor="(?:middle|end)" font-size="12">([\d,.]+)<', svg)
     assert [one for one in ticks if float(one) > 10] == ["50", "100", "200", "500"]
+
+
+# By hand
+
+
+def test_entropy_is_of_the_answers_and_of_one_that_nobody_gave() -> None:
+    share = np.array([4, 2, 1]) / 7
+    assert counting.entropy([3, 1], 1.0) == pytest.approx(-(share * np.log(share)).sum())
+    assert counting.entropy([3, 1], 0.0) == 0
+
+
+def test_counts_are_of_the_answers_that_were_chosen_alone() -> None:
+    answers = WordAnswers(
+        2,
+        np.array([0, 0, 0, 1]),
+        np.array([0, 1, 2, 0]),
+        np.array([True, False, False, True]),
+        np.zeros(4, dtype=int),
+    )
+    assert [one.tolist() for one in answers.counts()] == [[3, 1], [1, 1], [3, 1]]
+    chosen = np.array([True, True, False, False])
+    assert [one.tolist() for one in answers.counts(chosen)] == [[2, 0], [1, 0], [2, 0]]
+
+
+def test_halves_are_equally_large_and_one_answer_has_none() -> None:
+    position = np.array([0] * 5 + [1])
+    answers = WordAnswers(2, position, np.zeros(6, dtype=int), np.ones(6, dtype=bool), np.arange(6))
+    of_two = float(surprisal(2, 2, 1, 1.0))
+    for halves in (
+        counting.halves(answers, smoothing=1.0, most=10, rng=np.random.default_rng(1), splits=3),
+        counting.halves_of_counts(
+            np.array([5, 1]), np.array([5, 1]), np.array([1, 1]), smoothing=1.0, most=10,
+            rng=np.random.default_rng(1), splits=3,
+        ),
+    ):  # fmt: skip
+        for one, other in halves:
+            assert one[0] == other[0] == pytest.approx(of_two) and np.isnan(one[1]) and np.isnan(other[1])
+    fewer = next(counting.halves(answers, smoothing=1.0, most=3, rng=np.random.default_rng(1)))
+    assert fewer[0][0] == pytest.approx(float(surprisal(1, 1, 1, 1.0)))
+
+
+def test_the_smoothing_of_an_influence_weighs_as_it_does_at_the_answers_that_are_aimed_at() -> None:
+    """Four answers, one of them the word, of which two are aimed at: each counts twice beside the smoothing."""
+    match = np.array([True, False, False, False])
+    answers = WordAnswers(1, np.zeros(4, dtype=int), np.arange(4), match, np.arange(4))
+    own = (np.log(0 + 2) - np.log(1 + 2)) * (1 - 0)
+    other = (np.log(1 + 2) - np.log(2 + 2)) * (0 - 1 / 3)
+    mean = (own + 3 * other) / 4
+    found = counting.answer_influence(answers, smoothing=1.0, most=2)
+    assert found == pytest.approx([own - mean, *[other - mean] * 3])
+
+
+def test_few_answered_positions_are_predicted_by_the_mean_of_the_others() -> None:
+    none = np.array([], dtype=np.int64)
+    assert predicted_surprisal(np.zeros((3, 1)), none, none.astype(float)).tolist() == [0, 0, 0]
+    found = predicted_surprisal(np.zeros((4, 1)), np.array([0, 2]), np.array([1.0, 3.0]))
+    assert found.tolist() == [3, 2, 1, 2]
+    assert predicted_surprisal(np.zeros((2, 1)), np.array([1]), np.array([3.0])).tolist() == [3, 3]
+
+
+def test_a_prediction_keeps_the_mean_and_takes_what_is_not_known_as_the_columns_mean() -> None:
+    features = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [np.nan], [2.0]])
+    same = predicted_surprisal(features, np.arange(5), np.full(5, 4.0))
+    assert same == pytest.approx(np.full(7, 4.0))  # A penalty is on slopes alone.
+    risen = predicted_surprisal(features, np.arange(5), np.arange(5.0))
+    assert risen[5] == pytest.approx(risen[6]) and risen[6] == pytest.approx(2)
+
+
+def test_uncertainty_is_that_of_the_answers_to_come_under_a_prior_by_moments() -> None:
+    centre = -np.log(np.full(5, 0.5))
+    k, n = np.array([4, 1, 1, 2]), np.full(4, 4)
+    # The sum of squares 1/4 and twice 1/16, less four times 1/16; it would be 3/4 if all were nothing but chance.
+    spread, most = (0.25 + 0.0625 + 0.0625 + 0) - 4 * 0.25 / 4 + 0, 4 * 0.25 * 3 / 4
+    strength = most / spread - 1
+    chance = (strength * 0.5 + 2.0) / (strength + 2 * 2.0)
+    found = uncertainty(centre, np.arange(4), k, n, smoothing=2.0, responses=9)
+    assert strength == pytest.approx(5) and found == pytest.approx(np.full(5, np.sqrt((1 - chance) / (9 * chance))))
+    even = uncertainty(
+        -np.log(np.full(2, 0.2)), np.arange(2), np.array([1, 1]), np.array([5, 5]), smoothing=1.0, responses=1
+    )
+    strongest = (200 * 0.2 + 1) / 202
+    assert even == pytest.approx(np.full(2, np.sqrt((1 - strongest) / strongest)))
+
+
+def norm_of(target: str, *words: str) -> norms.Norm:
+    asked = SimpleNamespace(target=target, position=2, question=SimpleNamespace(external_id="s1"))
+    found = norms.Norm(asked)  # type: ignore[arg-type]
+    for word in words:
+        match = match_of(word, target, known=())
+        found.add(word, exact=match.exact, lenient=match.lenient)
+    return found
+
+
+def test_norms_count_a_slip_as_the_word_where_the_study_does() -> None:
+    norm = norm_of("River.", "lake", "river", "rver", "lake", "hut")
+    for lenient, k, distinct in ((True, 2, 3), (False, 1, 4)):
+        (row,) = norms.rows_of([norm], lenient=lenient, smoothing=1.0)
+        named = dict(zip([column.name for column in norms.COLUMNS], row, strict=True))
+        assert (named["n"], named["k_exact"], named["k_lenient"]) == (5, 1, 2)
+        chance = (k + 1) / (5 + distinct + 1)
+        assert named["p"] == pytest.approx(chance, abs=1e-6)
+        assert named["surprisal"] == pytest.approx(-np.log(chance), abs=1e-6)
+        low, high = wilson(k, 5)
+        assert (named["low"], named["high"]) == pytest.approx((float(low), float(high)), abs=1e-6)
+        counts = [2, 2, 1] if lenient else [2, 1, 1, 1]
+        assert named["entropy"] == pytest.approx(counting.entropy(counts, 1.0), abs=1e-6)
+        assert list(json.loads(named["answers"]).items()) == [("lake", 2), ("hut", 1), ("river", 1), ("rver", 1)]
+
+
+def test_equal_candidates_have_equal_chances() -> None:
+    chances = np.array([0.2, 0.4, 0.6])
+    assert _same_for_ties(chances, np.array([1.0, 1.0, 2.0])) == pytest.approx([0.3, 0.3, 0.6])
+    assert _same_for_ties(chances, None) is chances
+
+
+X, Y = np.array([1.0, 4, 2, 8, 5, 7]), np.array([2.0, 3, 5, 7, 6, 1])
+WEIGHT = np.array([1.0, 3, 2, 1, 2, 1])
+
+
+def moments_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, more: float = 0.0) -> float:
+    """Pearson's correlation by its sums; `more`: what is added to the variance of y."""
+    share = weight / weight.sum()
+    x, y = x - share @ x, y - share @ y
+    return float(share @ (x * y) / np.sqrt((share @ x**2) * (share @ y**2 + more)))
+
+
+def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_variance() -> None:
+    square = Y**2 + 0.5
+    assert weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
+    assert weighted_correlation(X, Y, WEIGHT, square) == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
+    assert spearman(np.array([1.0, 1, 3]), np.array([5.0, 9, 7]), np.ones(3)) == pytest.approx(
+        moments_of(np.array([1.5, 1.5, 3]), np.array([1.0, 3, 2]), np.ones(3))
+    )
+    human = np.append(Y, np.nan)
+    positions = Positions(human, np.append(square, np.nan), np.append(WEIGHT, 1.0), np.arange(7))
+    models = {"x": np.append(X, 1.0), "part": np.append(np.where(X == 8, np.inf, X), 1.0)}
+    single, both = pnc(positions, models, rng=np.random.default_rng(1), samples=50)
+    assert (single["x"].positions, single["part"].positions, both["x", "part"].positions) == (6, 5, 5)
+    assert single["x"].value == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
+    there = X != 8
+    assert single["part"].value == pytest.approx(moments_of(X[there], Y[there], WEIGHT[there], 0.5))
+    assert both["x", "part"].value == 0
+    parts = by_part(positions, {"x": models["x"]}, ["a"] * 4 + ["b"] * 3, rng=np.random.default_rng(1))
+    assert parts["x", "a"].value == pytest.approx(moments_of(X[:4], Y[:4], WEIGHT[:4], 0.5))
+    assert parts["x", "b"].value is None and parts["x", "b"].positions == 2
+
+
+def test_the_mean_surprisal_is_over_the_positions_that_have_one_by_their_weights() -> None:
+    positions = Positions(np.append(Y, np.nan), np.append(Y**2, np.nan), np.append(WEIGHT, 9.0), np.arange(7) // 2)
+    found = mean_surprisal(positions, rng=np.random.default_rng(1), samples=4000)
+    assert (found.value, found.positions) == (pytest.approx(np.average(Y, weights=WEIGHT)), 6)
+    low, high = found.interval or (0, 0)
+    assert (low + high) / 2 == pytest.approx(found.value)
+    alone = mean_surprisal(replace(positions, sentence=np.zeros(7, dtype=int)), rng=np.random.default_rng(1))
+    assert alone.value == found.value and alone.interval is None
+
+
+def test_an_interval_adds_what_people_add_and_has_students_t() -> None:
+    slope = np.array([0.1, 0.2, 0.3])
+    alone = Positions(np.zeros(3), np.zeros(3), np.ones(3), np.arange(3))
+    reach = correlation._reach(0.04, 11, alone, slope)
+    assert reach == pytest.approx(student_t_quantile(0.975, 10) * 0.2)
+    place, influence, person = np.array([0, 1, 2, 2]), np.array([1.0, 2, 1, -1]), np.array([7, 7, 9, 7])
+    with_people = replace(alone, answer_position=place, answer_influence=influence, answer_person=person)
+    # Person 7 adds .1, .4 and -.3, of which different answers' products count; person 9 has one answer alone.
+    added = (0.1 + 0.4 - 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
+    assert correlation._of_people(with_people, slope) == (max(0.0, added), 2)
+    alike = replace(with_people, answer_influence=np.array([1.0, 2, 1, 1]))
+    added = (0.1 + 0.4 + 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
+    assert correlation._of_people(alike, slope) == (pytest.approx(added), 2)
+    variance = 0.04 + added
+    freedom = variance**2 / (0.04**2 / 10 + added**2 / 1)
+    expected = student_t_quantile(0.975, max(1.0, freedom)) * np.sqrt(variance)
+    assert correlation._reach(0.04, 11, alike, slope) == pytest.approx(expected)
+
+
+def test_reliability_is_of_two_whole_groups_by_spearman_and_brown() -> None:
+    other, gone = Y.copy(), np.array([np.nan, 9, 9, 9, 9, 9])
+    assert moments_of(X, Y, WEIGHT) > 0
+    mean = (moments_of(X, Y, WEIGHT) + 1) / 2
+    assert reliability([(X, Y), (Y, other)], WEIGHT) == pytest.approx(2 * mean / (1 + mean))
+    assert reliability([(X, -X)], WEIGHT) is None and reliability([(X, gone)], WEIGHT) is None
+    some, like = np.where(X == 8, np.nan, X), X + np.array([0.0, 1, -1, 2, 0, 1])
+    there = X != 8
+    found = moments_of(X[there], like[there], WEIGHT[there])
+    assert reliability([(some, like)], WEIGHT) == pytest.approx(2 * found / (1 + found))

@@ -150,6 +150,9 @@ def test_without_a_scored_stage_it_says_nothing_about_deployment() -> None:
     ModelAnswer.objects.filter(language_model__name="poor", correct=False).update(unreadable=2)
     found = reports.make(study, "domination")
     assert found.notes[1] == "poor: 60 of its replies to 40 questions could not be read; they count as not right"
+    counts = {"poor": 60, "good": 0, "other": 0}
+    for row, pair in zip(found.tables[0].rows, found.data["pairs"], strict=True):
+        assert row[-2:] == [pair["better_unreadable"], pair["worse_unreadable"]] == [counts[row[0]], counts[row[1]]]
     with pytest.raises(Exception, match="exceptions: '2' is not a number from 0 to 1"):
         reports.make(study, "domination", {"exceptions": ["2"]})
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis import priority
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses
 from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
+from survey.instruments.next_token.estimands import NextTokenEstimates
 from survey.instruments.next_token.reports import charts
 from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
 
@@ -216,3 +218,100 @@ def test_intervals_hold_the_truth_of_simulated_studies() -> None:
     for place, aim in enumerate(aims):
         ends = [(one[place].low, one[place].high) for one in made]
         assert sum(low is not None and high is not None and low <= aim <= high for low, high in ends) >= 34
+
+
+# By hand
+
+
+def test_people_are_listed_by_their_share_beside_the_models_where_these_are_known() -> None:
+    known = np.tile([1.0, 0, np.nan, 1, 0, 0], 2)
+    table = small(models=[ModelGuesses("m", known, known), ModelGuesses("none", known * np.nan, known * np.nan)])
+    assert analysis.by_person(table, least=6) == [
+        ("p", 6, 4, [pytest.approx(2 / 5), None]),
+        ("q", 6, 3, [pytest.approx(2 / 5), None]),
+    ]
+    assert analysis.by_person(table, least=7) == []
+    turned = small(people=["q", "p"], right=1 - small().right)
+    assert [one[0] for one in analysis.by_person(turned, least=6)] == ["p", "q"]
+    assert analysis.numbers_of(np.array([4, 7, 4, 4, 7])).tolist() == [1, 1, 2, 3, 2]
+
+
+def test_parts_of_runs_of_people_and_of_surprisal_end_where_they_say() -> None:
+    table = small(
+        place=np.array([1, 5, 6, 10, 11, 15] * 2), number=np.array([1, 20, 21, 40, 41, 60, 61, 100, 101, 5, 5, 5])
+    )
+    parts = analysis.divisions(table)
+    assert parts["place in the run"][:6] == ["1 to 5", "1 to 5", "6 to 10", "6 to 10", "11 to 15", "11 to 15"]
+    expected = ["1 to 20"] * 2 + ["21 to 40"] * 2 + ["41 to 60"] * 2 + ["61 to 100"] * 2 + ["101 and more"]
+    assert parts["guess of the person"][:9] == expected
+    assert "place in the run" not in analysis.divisions(small(place=np.zeros(12, dtype=int)))
+    tenths = analysis._deciles(np.array([*np.arange(20.0)[::-1], np.nan]))
+    assert tenths[:3] == ["10 of 10", "10 of 10", "9 of 10"] and tenths[-3:] == ["1 of 10", "1 of 10", ""]
+    assert analysis.most_bits(0.5, 3) == pytest.approx(1.5)
+
+
+def test_an_ensemble_is_of_different_people_and_its_positions_weigh_as_their_guesses() -> None:
+    """Five people at one position; at another one of them twice, which makes no five."""
+    guess = ["a", "a", "a", "b", "c", "a", "a", "b", "b", "b"]
+    person = np.array([0, 1, 2, 3, 4, 0, 0, 1, 2, 3])
+    table = small(
+        person=person,
+        passage=np.repeat([0, 1], 5),
+        people=list("pqrst"),
+        position=np.zeros(10, dtype=int),
+        place=np.ones(10, dtype=int),
+        number=np.ones(10, dtype=int),
+        right=np.array([one == "a" for one in guess], dtype=float),
+        weight=np.repeat([3.0, 1.0], 5),
+        guess=guess,
+        truth=["a"] * 10,
+        models=[ModelGuesses("m", np.repeat([0.0, 1.0], 5), np.ones(10))],
+    )
+    found = analysis.ensemble(table)
+    assert found is not None and (found.positions, found.ensemble.value, found.models[0].value) == (1, 1, 0)
+    both = analysis.ensemble(table, least=4)
+    assert both is not None and both.positions == 2
+    assert both.ensemble.value == pytest.approx(3 / 4) and both.models[0].value == pytest.approx(1 / 4)
+    assert both.person.value == pytest.approx((3 * 3 / 5 + 2 / 5) / 4)
+    assert both.difference.value == pytest.approx(both.ensemble.value - both.person.value)
+
+
+def test_what_the_next_stage_samples_by_is_worked_out_as_written() -> None:
+    features, text = np.zeros((4, 1)), np.array([0, 1, 2, 0])
+    predicted = priority.predicted_share(
+        features, text, np.array([0, 1]), np.array([10.0, 30.0]), np.array([5.0, 27.0])
+    )
+    # 32 of 40 in all; what a text adds is drawn towards 0 by 40 guesses.
+    assert predicted == pytest.approx([0.8 - 3 / 50, 0.8 + 3 / 70, 0.8, 0.8 - 3 / 50])
+    model = np.array([1.0, np.nan, 0.0, 1.0])
+    assert priority.gap(np.array([0.5, 0.7, 0.2, 0.9]), model, np.array([0, 0, 1, 1])) == pytest.approx([0.5, 0.05])
+    found = priority.uncertainty(np.full(5, 0.5), np.array([0, 0, 0, 0, 1]), np.array([3.0, 0.0]))
+    assert found == pytest.approx([1 / 4 / 2, 0.5])
+    columns = np.array([[0.0], [2.0], [np.nan], [4.0], [2.0]])
+    filled = priority.predicted_share(
+        columns, np.zeros(5, dtype=int), np.array([0, 3]), np.ones(2), np.array([0.0, 1.0])
+    )
+    assert filled[2] == pytest.approx(filled[1]) and filled[0] < filled[1] < filled[3]
+
+
+def test_what_guesses_estimate_is_a_ratio_of_all_tokens_and_of_each_kind() -> None:
+    """Of two runs: a word at the beginning of the text, its rest, a comma; and a word that begins in the middle."""
+
+    def run(start: int, texts: list[str], right: list[bool]) -> Any:
+        tokens = [SimpleNamespace(text=text) for text in texts]
+        made = [
+            SimpleNamespace(token_guess=SimpleNamespace(place=place, position=start + place, right=one))
+            for place, one in enumerate(right)
+        ]
+        item = SimpleNamespace(token_run=SimpleNamespace(run_tokens=tokens, text_of=lambda token: token.text))
+        return SimpleNamespace(slot=SimpleNamespace(item=item), responses=SimpleNamespace(all=lambda: made))
+
+    answers = [run(0, ["Birds", "s", ","], [True, False, True]), run(9, [" fly", "s"], [False, True])]
+    measures = {one.name: one for one in NextTokenEstimates().estimands(answers).measures}
+    assert (measures["right"].values.tolist(), measures["right"].per.tolist()) == ([2, 1], [3, 2])
+    words = measures["right_begins_a_word"]
+    assert (words.values.tolist(), words.where.tolist(), words.per.tolist()) == ([1, 0], [True, True], [1, 1])
+    marks = measures["right_punctuation"]
+    assert (marks.values.tolist(), marks.where.tolist(), marks.per.tolist()) == ([1, 0], [True, False], [1, 0])
+    assert measures["right_goes_on"].values.tolist() == [0, 1]
+    assert NextTokenEstimates().outcomes(answers)["right"] == pytest.approx([2 / 3, 1 / 2])

@@ -4,6 +4,7 @@ import csv
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from django.test import Client
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, HunchError, StateRefused
 from survey.instruments.belief_update.reports.calibrating import _people, human_calibration
+from survey.instruments.own_answers import estimands
 from survey.instruments.own_answers.forms import answer_field
 from survey.instruments.own_answers.instrument import AnswerEstimates
 from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
-from survey.models import Bank, Question, Score, Slot, Study, Task
+from survey.models import Assignment, Bank, Question, Score, Slot, Study, Task
+from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.results.estimating import estimate
 from survey.services.results.export import files
@@ -254,6 +257,46 @@ def test_the_shipped_study_can_be_planned(name: str) -> None:
     study = create_study(text=read_study_file(ROOT / f"studies/{name}.toml"), source_name=name)
     stage = lifecycle.open_stage(cast.stage_of(study))
     assert stage.booklets.count() == stage.config.sittings
+
+
+# What is estimated
+
+
+def answered(*said: tuple[bool, int | None]) -> list[Any]:
+    """Stored answers: right or wrong, with a confidence or none."""
+    rows = [[SimpleNamespace(own_answer=SimpleNamespace(correct=one, confidence=sure))] for one, sure in said]
+    return [SimpleNamespace(responses=SimpleNamespace(all=lambda own=own: own)) for own in rows]
+
+
+def test_confidence_is_of_those_who_said_it_and_overconfidence_what_it_has_too_much() -> None:
+    found = estimands.of_answers(answered((True, 80), (False, 60), (True, None), (True, 0))).measures
+    correct, confidence, over = found
+    assert correct.values.tolist() == [1, 0, 1, 1] and correct.where is None
+    assert (confidence.values[[0, 1, 3]].tolist(), over.values[[0, 1, 3]].tolist()) == ([80, 60, 0], [-20, 60, -100])
+    assert confidence.where.tolist() == over.where.tolist() == [True, True, False, True]
+
+
+def test_a_task_without_a_domain_is_a_domain_of_its_own() -> None:
+    tasks = [SimpleNamespace(name="a", domain="maths"), SimpleNamespace(name="b", domain="")]
+    items = [SimpleNamespace(asked_question=SimpleNamespace(question=SimpleNamespace(task=task))) for task in tasks]
+    found = estimands.divisions(items)  # type: ignore[arg-type]
+    assert (found["task"].tolist(), found["domain"].tolist()) == (["a", "b"], ["maths", "b"])
+
+
+@pytest.mark.django_db
+def test_what_is_stored_with_an_answer_is_hashed_and_looked_at() -> None:
+    study = open_quiz()
+    visitor = to_question(study, options=True)
+    assignment = visitor.step.assignment
+    instrument, earlier = instruments.of_study(study), OwnAnswer.objects.count()
+    assert instrument.answer_values(assignment) == []
+    visitor.post(answer="B", confidence="80")
+    again = Assignment.objects.get(pk=assignment.pk)
+    assert instrument.answer_values(again) == ["B", True, 80] and given().rules_version == RULES_VERSION
+    asked = AskedQuestion.objects.select_related("question").get(item=assignment.slot.item_id)
+    assert instrument.signals.word_counts([asked.pk]) == {asked.pk: asked.question.word_count}
+    stated = list(instrument.signals.stated_values([again.sitting_id]))
+    assert stated[-1] == (again.sitting_id, "answer", "B") and len(stated) == earlier + 1
 
 
 # A whole stage

@@ -11,8 +11,9 @@ from survey.instruments.belief_update.labels import beliefs_of
 from survey.instruments.belief_update.models import Belief
 from survey.instruments.belief_update.reports import aligning, paper, paper_figures, paper_study
 from survey.instruments.belief_update.reports.figure7 import CalibrationLine, RegionAccuracy
-from survey.models import Bank, Study
+from survey.models import Bank, ModelAnswer, Study
 from survey.services.answers.counting import design_weights, study_answers
+from survey.services.banks.eligibility import eligible_questions
 from survey.services.results import reports
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -95,7 +96,11 @@ def test_figure_4_has_no_axis_where_no_rise_was_so_high(tmp_path: Path) -> None:
 def test_figure_4_of_a_study_is_that_of_its_answers() -> None:
     study = cast_study()
     given = answers_of("good", study, share=0.6)
-    rows = rows_of(pieces(study)["figure4"])
+    ModelAnswer.objects.filter(question=eligible_questions(study)[0]).update(unreadable=3)
+    found = pieces(study)
+    for name in ("table2", "figure4", "table5", "figure7"):
+        assert {row["unreadable"] for row in rows_of(found[name])} == {3}
+    rows = rows_of(found["figure4"])
     answers = study_answers(study)
     kept = [
         (one, weight)
@@ -180,7 +185,8 @@ def test_figure_7_has_intervals_and_no_accuracy_where_nothing_matches() -> None:
             RegionAccuracy(30, 70, 0, 0, 0, 0, 0, float("nan"), float("nan"), float("nan")),
         ),
     )
-    low, none = rows_of(paper_figures.figure_7([line], "Made up."))
+    low, none = rows_of(paper_figures.figure_7([line], "Made up.", {"language models": 2}))
+    assert low["unreadable"] is None
     assert (low["n"], low["value"], low["low"], low["high"]) == (5, 0.4, pytest.approx(0.204), pytest.approx(0.596))
     assert (none["n"], none["value"], none["low"], none["mean_belief"]) == (0, None, None, None)
 

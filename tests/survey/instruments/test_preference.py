@@ -18,7 +18,7 @@ from survey.instruments.preference import judging_calls
 from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
-from survey.models import Assignment, ModelAnswer, Question, SnapshotAnswer, Stage, Study
+from survey.models import Assignment, AuditEntry, LanguageModel, ModelAnswer, Question, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
@@ -222,7 +222,11 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
         correct=False, unreadable=1
     )
     said = "owl: 1 of its replies to 1 questions could not be read; they count as not right"
-    assert said in reports.make(study, "preferences", {}).notes
+    made = reports.make(study, "preferences", {})
+    assert said in made.notes
+    (beside,) = (table for table in made.tables if table.name == "beside")
+    assert [row for row in beside.rows if row[1] == "unreadable replies"] == [("owl", "unreadable replies", 1)]
+    assert not any("unreadable" in name for name in made.data["rank_correlations"])
     path.write_text(path.read_text().replace(",j,a", ",k,unreadable").replace(",j,b", ",k,unreadable"))
     import_judgements(path, study)
     readers = instruments.of_study(study).expectations.of(rows_of, np.ones(len(rows_of)), event="preferred").readers
@@ -471,6 +475,50 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
     ] * 2
     alone = JudgeVerdict.objects.filter(judge__name="alone").values_list("towards_a", "first", "reply")
     assert set(alone) == {(0.0, "", "6\n6")}
+
+
+def test_scores_of_older_rules_are_read_again_from_the_stored_reply(
+    study: Study, monkeypatch: Any, capsys: Any
+) -> None:
+    """Old scores are set to 3.5 here. Replies rated alone stand one below the other: 6, a blank line and 2 say the same
+    wherever they are parted, and 6, 7 and 7 do not."""
+    alone = iter(["6\n", "2", "6", "7\n7"])
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        for name, template, orders, limit, reply in (
+            ("first", "score_first", "ba", 1, chat("On a scale from 1 to 8, I rate this 6")),
+            ("reasons", "reason_first", "ab", 1, chat("Three of four say two.\n\n7")),
+            ("gone", "score_first", "ab", 1, chat("2")),
+            ("lone", "alone", "both", 2, lambda _seen: chat(next(alone))),
+        ):
+            fake.answer = reply
+            judge_replies(JudgeRun(study, "m", name=name, template=template, orders=orders, limit=limit, concurrency=1))
+        fake.answer = chat("8", top=[{"8": float(np.log(0.75)), "1": float(np.log(0.25))}])
+        judge_replies(JudgeRun(study, "m", name="chances", orders="ab", limit=1, logprobs=True))
+    JudgeVerdict.objects.update(rules_version="1", towards_a=3.5)
+    JudgeVerdict.objects.filter(judge__name="gone").update(template_version="0")
+    imported = JudgeVerdict.objects.get(judge__name="first")
+    imported.pk, imported.judge, imported.rules_version = None, LanguageModel.named("imported"), ""
+    imported.save()
+    call_command("judge_again", bank=study.bank.name)
+    assert set(JudgeVerdict.objects.values_list("towards_a", flat=True)) == {3.5}
+    assert "first (score_first) on p0, owl and parrot: +3.5 towards A to +1.5 towards A" in capsys.readouterr().out
+    call_command("judge_again", bank=study.bank.name, yes=True)
+    assert "preference: 3 scores of judges read again by rules 2, 3 differ; 2 stay" in capsys.readouterr().out
+    scores = {
+        (one.judge.name, one.towards_a, one.rules_version) for one in JudgeVerdict.objects.select_related("judge")
+    }
+    assert scores == {
+        ("first", 1.5, "2"),  # 6 leans to the second reply, and B stood first.
+        ("reasons", -2.5, "2"),
+        ("lone", 2.0, "2"),
+        ("lone", 3.5, "1"),
+        ("gone", 3.5, "1"),
+        ("chances", 3.5, "1"),
+        ("imported", 3.5, ""),
+    }
+    counts = {"rules": "2", "read": 3, "left": 2, "changed": 3}
+    assert AuditEntry.objects.get(action="judge_again").detail["scores"] == {"preference": counts}
 
 
 @pytest.mark.parametrize(

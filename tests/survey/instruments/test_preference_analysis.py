@@ -5,22 +5,38 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 from django.core.management import call_command
 
-from bandit import EpsilonGreedy, Uniform, hajek
+from bandit import EpsilonGreedy, Uniform, hajek, hajek_assisted
 from predictors.evaluation.agreement import alphas
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
-from survey.instruments.preference.analysis.analysing import AnalysisSettings, Material, analyse
+from survey.instruments.preference.analysis.analysing import (
+    UNWEIGHTED,
+    Analysis,
+    AnalysisSettings,
+    Material,
+    analyse,
+    win_shares,
+)
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import covariance, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
-from survey.instruments.preference.analysis.judgements import Judgements
+from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements, majorities
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
+from survey.instruments.preference.analysis.style import lengths, style_of
+from survey.instruments.preference.estimands import PreferenceEstimates
+from survey.instruments.preference.labels import KNOWN
+from survey.instruments.preference.models import ReplyJudgement
+from survey.instruments.preference.rows import judgements_of
+from survey.instruments.preference.screens import a_is_first
+from survey.instruments.preference.verdicts import names_of
 
 WORDS = {1: "a", 2: "b", 0: "tie"}
 
@@ -510,6 +526,7 @@ def test_which_reply_a_judge_calls_a_changes_no_figure() -> None:
         assert compared is not None
         found.append(judging.figures(compared, judge))
         assert 1 < (found[-1].log_score.value or 0) < 2
+        assert found[-1].side.low is not None  # Its verdicts are of one judge, and its prompts vary.
     assert found[1].log_score == pytest.approx(found[0].log_score) and found[0].accuracy == found[1].accuracy
     assert found[1].uncentred.value == pytest.approx(found[0].uncentred.value)
 
@@ -541,3 +558,408 @@ def test_a_log_score_of_fitted_chances_has_no_interval_where_items_weigh_unequal
     assert score(plain, plain).low is not None and score(weighed, stated).low is not None
     withheld = score(weighed, plain)
     assert withheld.value is not None and withheld.low is None and withheld.high is None
+
+
+# By hand
+
+
+def judgements(rows: list[dict[str, Any]], *, prompts: int = 20, models: int = 2) -> Judgements:
+    """One a row, by default of person 0 on the first two models, asked with certainty."""
+    values = [{"a": 0, "b": 1, "person": 0, "first": 0, "probability": 1.0, "chance": np.nan, **row} for row in rows]
+    for one in values:
+        one.setdefault("value", {1: 1.0, -1: -1.0}.get(one["outcome"], 0.0))
+    whole = {
+        name: np.array([one[name] for one in values]) for name in ("prompt", "a", "b", "person", "outcome", "first")
+    }
+    parts = {name: np.array([one[name] for one in values], dtype=float) for name in ("value", "probability", "chance")}
+    return Judgements(
+        models=tuple(f"m{number}" for number in range(models)),
+        prompts=tuple(map(str, range(prompts))),
+        category=np.array([""] * len(rows)),
+        **whole,
+        **parts,
+    )
+
+
+def test_what_an_item_got_is_what_more_than_half_say_with_the_share_for_a() -> None:
+    said = [(1, -1), (1, 1, -1), (1, 0), (2, 2, 1), (0, 0, -1)]
+    rows = [{"prompt": prompt, "outcome": one} for prompt, outcomes in enumerate(said) for one in outcomes]
+    found = JudgedItems.of(judgements(rows))
+    assert found.outcome.tolist() == [0, 1, 0, 2, 0]
+    assert found.share == pytest.approx([0.5, 2 / 3, 0.75, 2 / 3, 1 / 3]) and found.n.tolist() == [2, 3, 2, 3, 3]
+
+
+def test_items_weigh_by_their_chance_and_not_by_their_answers_where_a_judge_is_compared() -> None:
+    """Right on the five items that were asked with a chance of a quarter, wrong on the other five, two of which have
+    three answers each."""
+    rows = [{"prompt": n, "outcome": 1, "probability": 0.25 if n < 5 else 1.0, "person": n} for n in range(10)]
+    rows += [{"prompt": n, "outcome": 1, "person": person} for n in (8, 9) for person in (1, 2)]
+    judge = judgements(
+        [{"prompt": n, "outcome": 1 if n < 5 else -1, "chance": 0.5 if n < 5 else 0.25} for n in range(10)]
+    )
+    one = judging.compare(judgements(rows), judge)
+    assert one is not None
+    found = judging.figures(one, judge)
+    assert found.accuracy.value == pytest.approx(20 / 25)
+    assert found.log_score.value == pytest.approx((20 * 1 + 5 * 2) / 25)
+    assert judging.compare(judgements(rows), judge.where(np.arange(9))) is None  # Nine items are too few.
+
+
+def test_two_orders_that_agree_are_those_with_the_same_sign_and_both_readable() -> None:
+    verdicts = [(1, 1), (1, -1), (0, 0), (1, 2), (1, None)]
+    rows = [
+        {"prompt": prompt, "outcome": outcome, "first": first}
+        for prompt, both in enumerate(verdicts)
+        for first, outcome in zip((1, -1), both, strict=True)
+        if outcome is not None
+    ]
+    found = judging._orders(judgements(rows))
+    assert found["both_orders"] == 3 and found["orders"].value == pytest.approx(2 / 3)
+
+
+def test_a_verdict_is_the_mean_of_its_orders_and_middle_places_are_ties_where_the_study_says_so() -> None:
+    rows = [{"prompt": 0, "outcome": 1, "value": 0.5}, {"prompt": 0, "outcome": 1, "value": 0.5}]
+    rows += [{"prompt": 1, "outcome": 1, "value": 0.5}, {"prompt": 1, "outcome": -1, "value": -1.5}]
+    rows += [{"prompt": 2, "outcome": 2}, {"prompt": 2, "outcome": -1, "value": -2.5}]
+    rows += [{"prompt": 3, "outcome": 2}]
+    judge = judgements(rows)
+    keys = np.unique(judge.key)
+    assert judging._verdicts(judge, keys).tolist() == [1, -1, -1, 2]
+    assert judging._verdicts(judge.with_ties("4-5"), keys).tolist() == [0, -1, -1, 2]
+
+
+def test_a_left_out_person_and_the_judge_are_held_against_the_same_others() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(-3, 4, (12, 3)) + 0.5
+    rows = [
+        {
+            "prompt": n,
+            "outcome": 1 if values[n, who] > 0 else -1,
+            "value": values[n, who],
+            "person": who,
+            "probability": 0.25 if n % 2 else 1.0,
+        }
+        for n in range(12)
+        for who in range(3 if n else 1)  # The first item has one answer, and no others to be held against.
+    ]
+    ratings = rng.integers(-3, 4, 12) + 0.5
+    judge = judgements([{"prompt": n, "outcome": 1 if one > 0 else -1, "value": one} for n, one in enumerate(ratings)])
+    one = judging.compare(judgements(rows), judge)
+    assert one is not None
+    person, machine = judging._ceiling(one)
+    others = (values[1:].sum(axis=1, keepdims=True) - values[1:]) / 2
+    weight = np.repeat([4.0 if n % 2 else 1.0 for n in range(1, 12)], 3)
+
+    def correlation(x: np.ndarray) -> float:
+        both = np.cov(x, others.ravel(), aweights=weight)
+        return float(both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
+
+    assert person.value == pytest.approx(correlation(values[1:].ravel()))
+    assert machine.value == pytest.approx(correlation(np.repeat(ratings[1:], 3)))
+
+
+def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it() -> None:
+    rng = np.random.default_rng(4)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    chance = rng.uniform(0.2, 0.8, (20, 3))
+    rows = [
+        {
+            "prompt": n,
+            "a": a,
+            "b": b,
+            "outcome": int(rng.choice([1, -1])),
+            "person": n % 4,
+            "probability": 0.2 if n % 3 else 0.8,
+        }
+        for n in range(15)
+        for a, b in pairs
+    ]
+    people = judgements(rows, models=3)
+    of_pair = [pairs.index((row["a"], row["b"])) for row in rows]
+    predictions = {
+        key: chance[row["prompt"], pair] for key, row, pair in zip(people.key.tolist(), rows, of_pair, strict=True)
+    }
+    universe = {pair: chance[:, number] for number, pair in enumerate(pairs)}
+    found = judging.assisted(people, predictions, universe=universe)
+    assert [(one.model, one.other) for one in found] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
+    for pair, one in enumerate(found):
+        own = people.where(np.array(of_pair) == pair)
+        known, weight, item = chance[:15, pair], 1 / own.probability, np.arange(15)
+        assert (one.answers, one.items) == (15, 20)
+        assert one.people.value == pytest.approx(np.average(own.win, weights=weight))
+        added = np.average(own.win - known, weights=weight)
+        assert one.assisted.value == pytest.approx(chance[:, pair].mean() + added)
+        # Answers of one person hang together, and the judge is worth so many answers as it makes errors smaller.
+        alone = hajek(values=own.win, probability=own.probability, cluster=own.person)
+        alone = judging.of_these_items(alone, own.win, weight, item, known, items=20)
+        assert one.people.standard_error == pytest.approx(alone.standard_error)
+        helped = hajek_assisted(
+            values=own.win,
+            predictions=known,
+            prediction_mean=float(chance[:, pair].mean()),
+            probability=own.probability,
+            cluster=own.person,
+        )
+        helped = judging.of_these_items(helped, own.win - known, weight, item, known, items=20)
+        assert one.assisted.standard_error == pytest.approx(helped.standard_error)
+        assert one.saved == pytest.approx(15 * (alone.standard_error**2 / helped.standard_error**2 - 1))
+
+
+def test_what_single_answers_add_stays_however_few_items_there_are() -> None:
+    """Three items with two answers each: 1 and 1, 0 and 0, 1 and 0. A third of the variance is between items."""
+    values, item, weight = np.array([1.0, 1, 0, 0, 1, 0]), np.repeat(np.arange(3), 2), np.ones(6)
+    whole = hajek(values=values, probability=weight, cluster=np.arange(6))
+    kept = judging.of_these_items(whole, values, weight, item, np.full(6, 0.5), items=1)
+    assert kept.standard_error**2 == pytest.approx((0.25 - 0.25 / 3) / 6)
+
+
+def test_ties_are_half_a_win_each_where_chances_are_fitted() -> None:
+    zeros = np.zeros(40)
+    assert judging.fitted(zeros, np.full(40, 0.5), np.zeros(1)) == pytest.approx([0.5], abs=0.01)
+    mixed = np.where(np.arange(40) < 20, 1.0, 0.5)
+    assert judging.fitted(zeros, mixed, np.zeros(1)) == pytest.approx([0.75], abs=0.01)
+
+
+def test_kappa_and_rank_correlation_weigh_items_by_their_chance() -> None:
+    said = [1, 1, 1, 1, -1, -1, -1, -1, 1, -1, 1, -1]
+    verdict = [1, 1, -1, 1, -1, -1, 1, -1, -1, -1, 1, 1]
+    human = [3.5, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, -3.5, 0.5, -0.5, 1.5, -1.5]
+    rating = [0.5, 3.5, -0.5, 1.5, -0.5, -3.5, 0.5, -0.5, -1.5, -0.5, 2.5, 0.5]
+    weight = np.array([4.0] * 4 + [1.0] * 8)
+    people = judgements(
+        [
+            {"prompt": n, "outcome": said[n], "value": human[n], "person": n, "probability": 1 / weight[n]}
+            for n in range(12)
+        ]
+    )
+    judge = judgements([{"prompt": n, "outcome": verdict[n], "value": rating[n]} for n in range(12)])
+    one = judging.compare(people, judge)
+    assert one is not None
+    found = judging.figures(one, judge)
+    share = weight / weight.sum()
+    agree = float(share @ (np.array(said) == np.array(verdict)))
+    a, b = float(share @ (np.array(said) > 0)), float(share @ (np.array(verdict) > 0))
+    chance = a * b + (1 - a) * (1 - b)
+    assert found.kappa.value == pytest.approx((agree - chance) / (1 - chance))
+    ranked = np.cov(judging.ranks(np.array(human)), judging.ranks(np.array(rating)), aweights=weight)
+    assert found.spearman.value == pytest.approx(ranked[0, 1] / np.sqrt(ranked[0, 0] * ranked[1, 1]))
+    plain = np.cov(human, rating, aweights=weight)
+    assert found.pearson.value == pytest.approx(plain[0, 1] / np.sqrt(plain[0, 0] * plain[1, 1]))
+
+
+def test_parts_of_a_judges_chances_have_ten_items_or_more_in_their_order() -> None:
+    people = judgements([{"prompt": n, "outcome": 1 if n >= 12 else -1, "person": n} for n in range(24)], prompts=24)
+    judge = judgements([{"prompt": n, "outcome": 1, "chance": (n + 1) / 25} for n in range(24)], prompts=24)
+    one = judging.compare(people, judge)
+    assert one is not None
+    low, high = judging.reliability(one)
+    assert (low.items, high.items, low.share, high.share) == (12, 12, 0, 1)
+    assert (low.chance, high.chance) == pytest.approx((6.5 / 25, 18.5 / 25))
+
+
+def test_elo_ranks_and_bits_are_those_of_the_textbook() -> None:
+    found = elo(judgements([{"prompt": 0, "outcome": 1}], models=3), rng=np.random.default_rng(1))
+    assert found.rating[:2].tolist() == [1008, 992] and np.isnan(found.rating[2]) and found.deviation[0] == 0
+    again = elo(judgements([{"prompt": n, "outcome": 1} for n in range(2)]), rng=np.random.default_rng(1))
+    assert again.rating[0] == pytest.approx(1008 + 16 * (1 - 1 / (1 + 10 ** (-16 / 400))))
+    assert judging.ranks(np.array([3.0, 1.0, 3.0, 9.0])).tolist() == [2.5, 1, 2.5, 4]
+    bits = judging.log_scores(np.array([0.25, 0.25, 0.25, 0.0]), np.array([1.0, 0.0, 0.5, 1.0]))
+    assert bits == pytest.approx([2, -np.log2(0.75), 1 - np.log2(0.75) / 2, np.inf])
+
+
+def test_style_is_towards_a_and_counts_words_and_marks() -> None:
+    ratio, marked, listed = style_of("One, two.", "**Bold** words here, and\n- a list")
+    assert ratio == pytest.approx(np.log(4 / 12)) and (marked, listed) == (-1, -1)
+    assert style_of("1) one", "one")[2] == 1 and style_of("a `b`", "<i>c</i>")[1] == 0
+    found = lengths("x", ["a", "a b", "a b c", "a b c d", "a b c d e f"])
+    assert found is not None and (found.count, found.mean, found.median) == (5, 3.2, 3)
+    assert (found.lower, found.upper, found.deviation) == (2, 4, pytest.approx(np.std([1, 2, 3, 4, 6], ddof=1)))
+    assert lengths("x", []) is None
+
+
+# Stored rows as arrays
+
+
+def judged(
+    place: int | None, *, a_first: bool = True, same: bool = False, prompt: str = "p1", **more: Any
+) -> SimpleNamespace:
+    """An answer that was read: the place on two questions, of a person 7 by default."""
+    models = ("owl", "owl" if same else "raven")
+    replies = [SimpleNamespace(language_model=SimpleNamespace(name=name)) for name in models]
+    question = SimpleNamespace(external_id=prompt, task=SimpleNamespace(name=f"task of {prompt}"))
+    comparison = SimpleNamespace(question=question, a=replies[0], b=replies[1], a_id=1, b_id=1 if same else 2)
+    places = {} if place is None else {"helpful": place, "truthful": 9 - place}
+    judgement = ReplyJudgement(a_first=a_first, cannot_judge=place is None, place=place, places=places)
+    return SimpleNamespace(
+        slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison)),
+        sitting=SimpleNamespace(respondent_id=more.get("person", 7)),
+        **{KNOWN: judgement},
+    )
+
+
+def test_answers_are_read_towards_the_model_that_the_study_names_first() -> None:
+    answers: list[Any] = [
+        judged(2, prompt="p2", person=3),
+        judged(2, a_first=False),
+        judged(None),
+        judged(1, same=True),
+        judged(5),
+    ]
+    weights = np.array([4.0, 1.0, 9.0, 9.0, 2.0])
+    found = judgements_of(answers, models=("owl", "raven"), weights=weights)
+    assert found.prompts == ("p1", "p2") and found.prompt.tolist() == [1, 0, 0]
+    assert found.category.tolist() == ["task of p2", "task of p1", "task of p1"]
+    assert (found.value.tolist(), found.outcome.tolist()) == ([2.5, -2.5, -0.5], [1, -1, -1])
+    assert (found.first.tolist(), found.person.tolist()) == ([1, -1, 1], [3, 7, 7])
+    assert (1 / found.probability) / (1 / found.probability).sum() == pytest.approx(np.array([4, 1, 2]) / 7)
+    other = judgements_of(answers, models=("raven", "owl"), scale="truthful", prompts=("p0", "p1", "p2"))
+    assert (other.value.tolist(), other.prompt.tolist()) == ([-2.5, 2.5, 0.5], [2, 1, 1])
+    assert (other.a.tolist(), other.b.tolist()) == ([1, 1, 1], [0, 0, 0]) and other.probability.tolist() == [1, 1, 1]
+
+
+def test_what_judgements_estimate_leaves_out_who_could_not_judge() -> None:
+    answers: list[Any] = [judged(1), judged(3, a_first=False), judged(None), judged(8)]
+    better, first, strength, could = PreferenceEstimates().estimands(answers).measures
+    assert better.values.tolist() == [1, 0, 0, 0] and first.values.tolist() == [1, 1, 0, 0]
+    assert strength.values[[0, 1, 3]].tolist() == [3.5, 1.5, 3.5] and strength.span == (0.5, 3.5)
+    for measure in (better, first, strength):
+        assert measure.where is not None and measure.where.tolist() == [True, True, False, True]
+    assert could.values.tolist() == [1, 1, 0, 1] and could.where is None
+    assert PreferenceEstimates().outcomes(answers)["a_better"].tolist() == [1, 0, 0, 0]
+
+
+def test_sides_are_drawn_for_each_person_item_and_stage_and_change_when_an_item_is_asked_again() -> None:
+    def side(seed: int, slot: int, sitting: int, *, again: bool = False) -> bool:
+        stage = SimpleNamespace(seed=seed)
+        first = SimpleNamespace(number=slot)
+        asked = SimpleNamespace(stage=stage, number=999, repeat_of_id=1, repeat_of=first)
+        plain = SimpleNamespace(stage=stage, number=slot, repeat_of_id=None, repeat_of=None)
+        sat = SimpleNamespace(public_id=UUID(int=sitting))
+        return a_is_first(SimpleNamespace(slot=asked if again else plain, sitting=sat))  # type: ignore[arg-type]
+
+    for changes in ([(n, 1, 1) for n in range(200)], [(1, n, 1) for n in range(200)], [(1, 1, n) for n in range(200)]):
+        assert 70 < sum(side(*one) for one in changes) < 130
+        assert all(side(*one, again=True) is not side(*one) for one in changes)
+
+
+def test_a_judge_has_the_name_of_how_it_was_asked_where_it_was_asked_in_several_ways() -> None:
+    def verdict(judge: int, template: str, version: str = "1") -> Any:
+        return SimpleNamespace(
+            judge_id=judge, judge=SimpleNamespace(name=f"m{judge}"), template=template, template_version=version
+        )
+
+    rows = [verdict(1, "alone"), verdict(2, "alone"), verdict(1, ""), verdict(3, "alone"), verdict(3, "alone", "2")]
+    assert names_of(rows) == ["m1 (alone)", "m2", "m1 (imported)", "m3 (alone 1)", "m3 (alone 2)"]
+
+
+def test_people_who_only_said_who_won_count_by_their_majority_and_ratings_by_their_mean() -> None:
+    judge = judgements([{"prompt": n, "outcome": 1} for n in range(10)])
+    for value, human in ((1.0, 1.0), (2.5, 2.5 / 3)):
+        people = judgements(
+            [
+                {"prompt": n, "outcome": side, "value": side * value, "person": who}
+                for n in range(10)
+                for who, side in enumerate((1, 1, -1))
+            ]
+        )
+        one = judging.compare(people, judge)
+        assert one is not None and one.human == pytest.approx(np.full(10, human))
+        assert one.mean == pytest.approx(np.full(10, value / 3)) and one.share == pytest.approx(np.full(10, 2 / 3))
+
+
+def test_a_judges_chance_is_that_of_its_readable_verdicts() -> None:
+    people = judgements([{"prompt": n, "outcome": 1, "person": n} for n in range(10)])
+    rows = [{"prompt": n, "outcome": 1, "chance": 0.8} for n in range(10)]
+    judge = judgements([*rows, {"prompt": 0, "outcome": 2, "chance": 0.2}, {"prompt": 1, "outcome": -1, "chance": 0.4}])
+    one = judging.compare(people, judge)
+    assert one is not None and not one.fitted
+    assert one.chance == pytest.approx([0.8, 0.6, *[0.8] * 8])
+
+
+def analysed(people: Judgements, judges: Any = None, **settings: Any) -> Analysis:
+    return analyse(Material(people, judges or {}), AnalysisSettings(**settings), rng=np.random.default_rng(0))
+
+
+def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_weights() -> None:
+    people = simulate(
+        PreferenceWorld(theta=spaced(3, 2.0), gamma=0.3, prompts=30),
+        [StagePlan(Uniform(), 12, 5, responses_per_item=3)],
+        rng=np.random.default_rng(4),
+    )
+    people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
+    of_items = majorities(people)
+    for settings, counted in (
+        ({}, of_items),
+        ({"each_answer": True}, people),
+        ({"weighted": False}, of_items.unweighted()),
+        ({"tie": "4-5"}, majorities(people.with_ties("4-5"))),
+    ):
+        found = analysed(people, **settings)
+        assert found.ranking is not None
+        assert found.ranking.theta == pytest.approx(bradley_terry.fit(counted).theta)
+        assert (UNWEIGHTED in found.rankings) is settings.get("weighted", True)
+    plain = analysed(people)
+    assert plain.rankings[UNWEIGHTED].theta == pytest.approx(bradley_terry.fit(of_items.unweighted()).theta)
+    assert plain.other_ranking is not None
+    assert plain.other_ranking.theta == pytest.approx(bradley_terry.fit(people).theta)
+    assert UNWEIGHTED not in analysed(people.unweighted()).rankings
+    assert plain.majority == {
+        "a": int((of_items.outcome == 1).sum()),
+        "b": int((of_items.outcome == -1).sum()),
+        "tie": int((of_items.outcome == 0).sum()),
+    }
+    assert plain.ties == {"people": int((people.outcome == 0).sum())}
+
+
+def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> None:
+    people = study(adaptive=True)
+    people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
+    found = bradley_terry.fit(people, ridge=0.5)
+    chance = 1 / (1 + np.exp(found.theta[people.b] - found.theta[people.a] - (found.gamma or 0) * people.first))
+    off = people.weight * (people.win - chance)
+    slopes = np.bincount(people.a, weights=off, minlength=4) - np.bincount(people.b, weights=off, minlength=4)
+    assert slopes == pytest.approx(0.5 * found.theta, abs=1e-6) and found.theta.mean() == pytest.approx(0, abs=1e-9)
+    assert (off * people.first).sum() == pytest.approx(0, abs=1e-6)
+    assert found.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
+    assert found.n == people.n and found.sides == people.n
+    # As a prior the ridge holds the side too, and nothing is known of a model that nobody judged.
+    theta, spread = bradley_terry.posterior(replace(people, models=(*people.models, "new")), ridge=0.5)
+    assert theta[4] == 0 and spread[4, 4] == pytest.approx(2) and spread[0, 0] < 2
+    assert np.argsort(-theta[:4]).tolist() == [0, 1, 2, 3]
+
+
+def test_win_shares_are_of_each_two_models_in_either_direction_by_the_designs_weights() -> None:
+    rows = [
+        {"prompt": 0, "outcome": 1, "person": 0, "probability": 0.5},
+        {"prompt": 1, "a": 1, "b": 0, "outcome": 1, "person": 1},
+        {"prompt": 2, "outcome": 0, "person": 2},
+        {"prompt": 3, "a": 2, "b": 1, "outcome": -1, "person": 3},
+    ]
+    shares = win_shares(judgements(rows, models=3))
+    found = [(one.model, one.other, one.n, one.wins, one.ties) for one in shares]
+    assert found == [(0, 1, 3, 1.5, 1), (1, 0, 3, 1.5, 1), (1, 2, 1, 1, 0), (2, 1, 1, 0, 0)]
+    first, second = shares[:2]
+    assert first.share.value == pytest.approx((2 * 1 + 0.5) / 4) and second.share.value == pytest.approx(1.5 / 4)
+    assert first.share.low == pytest.approx(1 - (second.share.high or 0))
+
+
+def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_the_models() -> None:
+    people, judge = people_and_judge()
+    category = np.where(people.prompt % 3 == 0, "code", "talk")
+    people, judge = replace(people, category=category), replace(judge, category=category)
+    turned = replace(
+        judge,
+        a=judge.b,
+        b=judge.a,
+        outcome=np.where(np.isin(judge.outcome, (1, -1)), -judge.outcome, judge.outcome),
+        value=-judge.value,
+        first=-judge.first,
+        chance=1 - judge.chance,
+    )
+    one, other = (analysed(people, {"j": own}).judges[0] for own in (judge, turned))
+    assert set(one.by_category) == {"", "code", "talk"}
+    code, talk = (one.by_category[name] for name in ("code", "talk"))
+    assert code.items + talk.items == one.by_category[""].items and code.verdicts == int((category == "code").sum())
+    ((straight,), (round_,)) = one.assisted, other.assisted
+    assert straight.assisted.value == pytest.approx(round_.assisted.value)
+    assert straight.people.value == pytest.approx(np.average(people.win, weights=people.weight))

@@ -12,12 +12,19 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from bandit import student_t_quantile
 from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
 from survey.exceptions import HunchError
 from survey.instruments.self_paced_reading import demonstration
 from survey.instruments.self_paced_reading.analysis import figures
-from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes, cleaned, share_right
+from survey.instruments.self_paced_reading.analysis.cleaning import (
+    CleaningRules,
+    ReadTimes,
+    asked_of,
+    cleaned,
+    share_right,
+)
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
 from tests.survey.instruments.test_cloze_figures import number
@@ -366,3 +373,39 @@ def test_models_of_another_text_and_times_without_frequencies_are_refused(tmp_pa
         own_times.make(bare, other, TimeSettings())
     with pytest.raises(HunchError, match="--shortest"):
         own_times.make(times, other, TimeSettings(rules=CleaningRules(shortest=500, longest=400)))
+
+
+# By hand
+
+
+def test_a_question_counts_once_however_many_words_its_passage_has() -> None:
+    rows = [(word, 0, 0, 300.0, 1.0, False) for word in range(3)] + [(3, 1, 0, 300.0, 0.0, False)]
+    rows += [(0, 0, 1, 300.0, np.nan, False)]
+    times = times_of(rows)
+    share = share_right(times)
+    assert share[0] == 0.5 and np.isnan(share[1])
+    # Who was asked nothing is not careless.
+    assert cleaned(times, CleaningRules()).keep.tolist() == [False] * 4 + [True]
+    person, passage, right = asked_of(times)
+    assert (person.tolist(), passage.tolist(), right.tolist()) == ([0, 0], [0, 1], [1, 0])
+    assert figures.right_share(times).value == 0.5
+
+
+def test_means_are_of_the_times_that_a_word_has() -> None:
+    times = times_of([(0, 0, 0, 300.0, 1, False), (0, 0, 1, 500.0, 1, False), (2, 1, 0, 200.0, 1, False)])
+    means, count = figures.mean_times(times, 3)
+    assert means[[0, 2]].tolist() == [400, 200] and np.isnan(means[1]) and count.tolist() == [2, 0, 1]
+    assert figures.mean_time(times).value == pytest.approx(1000 / 3)
+    assert np.isnan(figures.correlation(np.array([1.0, 2]), np.array([1.0, 2])))
+    assert np.isnan(figures.correlation(np.ones(4), np.arange(4.0)))
+
+
+def test_a_share_of_right_answers_has_wilsons_interval_with_students_quantile() -> None:
+    """Twenty people with one passage each, 15 right: nobody and nothing twice, so that 20 answers count as 20."""
+    rows = [(0, n, n, 300.0, float(n < 15), False) for n in range(20)]
+    found = figures.right_share(times_of(rows))
+    t = student_t_quantile(0.95 / 2 + 0.5, 19)
+    share, n = 0.75, min(20.0, 0.75 * 0.25 / (0.75 * 0.25 / 20 * 20 / 19))
+    middle = (share + t**2 / n / 2) / (1 + t**2 / n)
+    half = t / (1 + t**2 / n) * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
+    assert (found.value, found.low, found.high) == pytest.approx((0.75, middle - half, middle + half))

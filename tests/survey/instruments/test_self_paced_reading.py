@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
@@ -13,14 +14,16 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
+from predictors.readings import Text
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, OutOfOrder, StateRefused
+from survey.instruments.self_paced_reading import model_words
 from survey.instruments.self_paced_reading.export import WORD_COLUMNS
 from survey.instruments.self_paced_reading.forms import times_form
 from survey.instruments.self_paced_reading.model_words import read_models
 from survey.instruments.self_paced_reading.models import PassageAnswer, PassageOpening, WordTimes
-from survey.models import Response, Sitting, SnapshotAnswer, Stage, Study
-from survey.services.banks import texts
+from survey.models import Assignment, NgramModel, Reading, Response, Sitting, SnapshotAnswer, Stage, Study
+from survey.services.banks import ngrams, texts
 from survey.services.banks.importing import Problems
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
@@ -456,6 +459,41 @@ def test_models_read_while_the_study_is_created_and_unknown_ones_are_refused(pas
     call_command("train_ngram", str(table), name="counted", counts=True)
     study = cast.study(**{**READING, **of, "models": [{"name": "m", "source": "ngram:counted"}]})
     assert read_models(study) == {"m": 0}
+
+
+def test_of_a_model_whose_files_have_changed_the_newest_reading_gives_the_surprisals(
+    passages: None, tiny_model: None
+) -> None:
+    study = cast.study(**READING)
+    questions = list(study.bank.questions.order_by("position"))
+    (before,) = model_words.surprisals(study, questions).values()
+    NgramModel.objects.filter(name="tiny").delete()
+    more = [Text(str(number), text) for number, (text, *_more) in enumerate([*PASSAGES, PASSAGES[0]])]
+    ngrams.train(more, name="tiny", order=2, unit="word", smoothing="kneser_ney")
+    assert read_models(study) == {"bigram": 6} and Reading.objects.count() == 12
+    (after,) = model_words.surprisals(study, questions).values()
+    assert before.keys() == after.keys() == {question.pk for question in questions}
+    learnt = ngrams.load("tiny")
+    for question in questions:
+        newest = -learnt.log_probabilities(question.plain)[:-1]  # Without the end of the text.
+        assert after[question.pk] == pytest.approx(newest, abs=1e-5)
+        assert not np.allclose(after[question.pk], before[question.pk])
+
+
+def test_what_is_hashed_of_a_passage_and_when_it_counts(passages: None) -> None:
+    study, sitting, step = at_passage()
+    instrument = instruments.of_study(study)
+    advance(sitting=sitting, step=step.number, data=given(step, marks="focus"))
+    assert step.assignment is not None
+    half = Assignment.objects.get(pk=step.assignment.pk)
+    assert instrument.answer_values(half) == [] and not instrument.counts_unfinished(half)
+    sitting.refresh_from_db()
+    advance(sitting=sitting, step=sitting.step, data={"answer": "no"})
+    read_times = WordTimes.objects.get()
+    whole = Assignment.objects.get(pk=step.assignment.pk)
+    assert instrument.answer_values(whole) == [read_times.times, 200, "key", ["focus"], False]
+    passage = whole.slot.item.read_passage
+    assert PassageAnswer.objects.get().right is (not passage.is_yes)
 
 
 def test_printed_screens_show_the_text_that_a_script_uncovers(passages: None, tmp_path: Path) -> None:

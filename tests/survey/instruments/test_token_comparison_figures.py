@@ -5,29 +5,39 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from uuid import UUID
 
 import numpy as np
 import pytest
 from django.core.management import call_command
 
+from bandit import student_t_quantile
 from survey.exceptions import FileErrors, HunchError
+from survey.instruments.token_comparison import estimands
 from survey.instruments.token_comparison.analysis import rewards, rounding
 from survey.instruments.token_comparison.analysis.checking import CheckModel, check
 from survey.instruments.token_comparison.analysis.estimating import (
+    MOST_MISSING,
     ComparisonAnswers,
     Comparisons,
     by_draws,
     estimate,
+    has_enough_draws,
+    interval,
     log_odds_of_percent,
     resampled,
+    rise,
     terms,
     values_of,
 )
 from survey.instruments.token_comparison.analysis.rewards import RATIOS
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
 from survey.instruments.token_comparison.chances import chance_of_any, chance_of_one
+from survey.instruments.token_comparison.estimands import ComparisonEstimates
 from survey.instruments.token_comparison.reports import own_answers
 from survey.instruments.token_comparison.reports.findings import LOSSES, StudyComparisons, findings, work_out
+from survey.instruments.token_comparison.screens import true_is_left
 
 MODELS = ("2l", "12l", "24l")
 
@@ -481,3 +491,140 @@ def test_figures_of_a_table_without_people_are_none() -> None:
     )
     assert work_out(material, rng=np.random.default_rng(1)) is None
     assert log_odds_of_percent(np.array([50.0, 80.0])) == pytest.approx([0.0, math.log(0.25)])
+
+
+# By hand
+
+
+def one_context(*, item_weight: tuple[float, float] = (1.0, 1.0)) -> tuple[Comparisons, ComparisonAnswers, list[float]]:
+    """One context of four draws, the true token, another one twice and a third; and what each other draw counts."""
+    c = Comparisons(
+        text=np.array([0]),
+        log_g_true=np.log([0.3]),
+        draws=np.array([4.0]),
+        same=np.array([1.0]),
+        weight=np.ones(1),
+        context=np.array([0, 0]),
+        multiplicity=np.array([2.0, 1.0]),
+        log_g_other=np.log([0.5, 0.2]),
+        item_weight=np.array(item_weight),
+    )
+    answers = ComparisonAnswers(np.array([0, 1]), np.array([0, 1]), np.log([2.0, 0.5]))
+    return c, answers, [0.3 / 0.5 * 2, 0.3 / 0.2 * 0.5]
+
+
+def test_the_error_of_draws_is_that_of_the_mean_of_these_draws() -> None:
+    c, answers, (one, other) = one_context()
+    draws = np.array([1.0, one, one, other])
+    found = terms(c, answers)
+    assert found.log_e[0] == pytest.approx(math.log(draws.mean()))
+    assert found.relative_error[0] == pytest.approx(draws.std(ddof=1) / 2 / draws.mean())
+    assert terms(c, answers, ddof=0).relative_error[0] == pytest.approx(draws.std() / 2 / draws.mean())
+    rare, answers, _values = one_context(item_weight=(1.0, 4.0))
+    assert terms(rare, answers).log_e[0] == pytest.approx(math.log((1 + 3 * (2 * one + 4 * other) / 6) / 4))
+
+
+def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
+    """Two people on the token that was drawn twice: beside the spread of draws, two of four draws share one mean."""
+    c, _answers, (_one, other) = one_context()
+    said = np.array([0.3 / 0.5 * 1.0, 0.3 / 0.5 * 3.0])
+    answers = ComparisonAnswers(np.array([0, 0, 1]), np.array([0, 1, 0]), np.log([1.0, 3.0, 0.5]))
+    mean = said.mean()
+    draws = np.array([1.0, mean, mean, other])
+    relative = ((said / mean - 1) ** 2).sum() / (2 - 1)  # The only comparison with two answers.
+    shared = relative * mean**2 / 2 * (2**2 - 2) / 4**2
+    variance = draws.var(ddof=1) / 4 + shared
+    assert terms(c, answers).relative_error[0] == pytest.approx(math.sqrt(variance) / draws.mean())
+
+
+def test_errors_of_several_contexts_add_up_by_their_weights() -> None:
+    c = replace(table_of(), weight=np.array([3.0, 1.0]))
+    answers = ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), np.log([1.0, 0.5, 2.0, 0.1]))
+    found, loss = terms(c, answers), estimate(c, answers)
+    assert loss is not None
+    assert loss.error_draws == pytest.approx(math.hypot(3 * found.relative_error[0], found.relative_error[1]) / 4)
+    assert loss.within() == pytest.approx(
+        (loss.difference - 2 * loss.error_texts, loss.difference + 2 * loss.error_texts)
+    )
+    low, high = loss.perplexity_within(1)
+    assert (low, high) == pytest.approx(
+        (math.exp(loss.loss - loss.error_of_loss), math.exp(loss.loss + loss.error_of_loss))
+    )
+
+
+def test_what_is_true_of_a_model_is_over_the_contexts_that_it_has_read_by_their_weights() -> None:
+    c = replace(table_of(), weight=np.array([3.0, 1.0]))
+    twice = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 0]), np.zeros(5))
+    model = CheckModel("m", np.log([0.6, 0.2]), np.log([0.15, 0.1, 0.4, 0.3]))
+    found = check(c, twice, model)
+    gains = np.log([0.3 / 0.6, 0.1 / 0.2])
+    assert found.true == pytest.approx((3 * gains[0] + gains[1]) / 4)
+    assert found.true_loss == pytest.approx(-(3 * math.log(0.6) + math.log(0.2)) / 4)
+    off = np.array([3.0, 1.0]) * (gains - found.true)
+    assert found.true_error == pytest.approx(math.sqrt((off**2).sum() * 2) / 4)
+    # It answers once with its own odds, and with the chances nearest to them.
+    odds = np.log([0.15 / 0.6, 0.1 / 0.6, 0.4 / 0.2, 0.3 / 0.2])
+    own = estimate(c, ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), odds))
+    stated = estimate(
+        c, ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), log_odds_of_percent(np.array([80.0, 90, 30, 40])))
+    )
+    for said, expected in ((found.exact, own), (found.rounded, stated)):
+        assert said is not None and expected is not None
+        assert (said.difference, said.error_draws) == pytest.approx((expected.difference, expected.error_draws))
+    unread = check(c, twice, replace(model, log_true=np.log([0.6, np.nan])))
+    assert unread.true == pytest.approx(gains[0]) and unread.exact is not None and unread.exact.contexts == 1
+
+
+def test_an_interval_of_few_texts_is_wider_by_students_t_and_by_what_resampling_leaves_out() -> None:
+    drawn = np.linspace(-1, 1, 41)
+    wider = student_t_quantile(0.975, 5) / 1.959964 * math.sqrt(6 / 5)
+    assert interval(0.0, drawn, 6) == pytest.approx((-0.95 * wider, 0.95 * wider), rel=0.01)
+    assert interval(0.5, drawn, 6) == pytest.approx((0.5 - 1.45 * wider, 0.5 + 0.45 * wider), rel=0.02)
+    few = np.where(np.arange(41) < 21, np.nan, drawn)
+    assert interval(0.0, few, 6) is None and interval(0.0, drawn, 1) == pytest.approx((-0.95, 0.95))
+
+
+def test_more_draws_are_needed_where_the_second_half_moved_the_figure() -> None:
+    assert rise([(1, 1.0), (2, 2.0), (3, 3.0), (4, 5.0)]) == 3 and rise([(1, 1.0), (2, 2.0), (3, 4.0)]) == 2.5
+    assert math.isnan(rise([(1, 1.0)]))
+    assert has_enough_draws(-MOST_MISSING * 0.5, (1.0, 2.0)) and not has_enough_draws(MOST_MISSING * 0.51, (1.0, 2.0))
+
+
+def test_a_comparison_without_an_answer_counts_as_the_others_of_its_context_in_the_line_of_draws() -> None:
+    c, _answers, (one, _other) = one_context()
+    line = dict(by_draws(c, np.array([one, np.nan]), rng=np.random.default_rng(1), orders=1))
+    assert line[4] == pytest.approx(math.log((1 + 3 * one) / 4)) and len(line) == 4
+    both = replace(table_of(), draws=np.array([4.0, 6.0]), same=np.array([1.0, 2.0]))
+    values = np.array([2.0, 3.0, 0.5, 0.7])
+    line = dict(by_draws(both, values, rng=np.random.default_rng(1), orders=1))
+    ends = [math.log((1 + 2 * 2 + 3) / 4), math.log((2 + 0.5 + 3 * 0.7) / 6)]
+    assert len(line) == 6 and line[6] == pytest.approx(np.mean(ends))
+
+
+def test_the_true_token_is_favoured_above_one_half_and_tokens_have_kinds() -> None:
+    answers = [
+        SimpleNamespace(
+            responses=SimpleNamespace(
+                all=lambda percent=percent: [SimpleNamespace(stated_chance=SimpleNamespace(percent_true=percent))]
+            )
+        )
+        for percent in (50, 60, 40)
+    ]
+    favoured, chance = ComparisonEstimates().estimands(answers).measures  # type: ignore[arg-type]
+    assert favoured.values.tolist() == [0, 1, 0] and chance.values.tolist() == [50, 60, 40]
+    assert chance.span == (0, 100) and ComparisonEstimates().outcomes(answers)["true_favoured"].tolist() == [0, 1, 0]  # type: ignore[arg-type]
+    kinds = [estimands._kind(one) for one in (" 12", "12", ",", " the", "the", "a1")]
+    assert kinds == ["digits", "digits", "punctuation", "begins a word", "goes on", "goes on"]
+
+
+def test_the_side_of_the_true_token_is_drawn_for_each_person_item_and_stage() -> None:
+    def side(seed: int, slot: int, sitting: int) -> bool:
+        of_slot = SimpleNamespace(stage=SimpleNamespace(seed=seed), number=slot)
+        return true_is_left(SimpleNamespace(slot=of_slot, sitting=SimpleNamespace(public_id=UUID(int=sitting))))  # type: ignore[arg-type]
+
+    for changes in (
+        [side(number, 1, 1) for number in range(200)],
+        [side(1, number, 1) for number in range(200)],
+        [side(1, 1, number) for number in range(200)],
+    ):
+        assert 70 < sum(changes) < 130

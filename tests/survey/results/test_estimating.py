@@ -483,7 +483,12 @@ def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None
     stored = json.loads((tmp_path / "new/estimates.json").read_text())
     assert stored["figures"][0]["combined"]["value"] == found.value and stored["assumptions"]
     with (tmp_path / "new/slots.csv").open(newline="") as file:
-        assert sum(int(row["planned"]) for row in csv.DictReader(file) if row["division"] == "stratum") == 36
+        lines = list(csv.DictReader(file))
+    strata = [row for row in lines if row["division"] == "stratum"]
+    assert sum(int(row["planned"]) for row in strata) == 36
+    sizes = [line.size for part in report.parts for line in part.strata]
+    assert [int(row["candidates"]) for row in strata] == sizes and min(sizes) > 0
+    assert {row["candidates"] for row in lines if row["division"] != "stratum"} == {""}
     assert "figure, n" not in out.getvalue() and f"{100 * found.value:.1f} %" in out.getvalue()
 
 

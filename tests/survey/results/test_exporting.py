@@ -235,7 +235,7 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
         "candidates.csv", "checks.csv", "codebook.csv", "codebook.md", "domination.csv", "domination_deployed.csv",
         "estimates.csv", "forms.csv", "gaps.csv", "leaderboard.csv", "leaving.csv", "looks.csv", "majorities.csv",
         "noise.csv", "plan.csv", "practice.csv", "question_reports.csv", "questions.csv", "reliability.csv",
-        "runs.csv", "sittings.csv", "slots.csv", "stages.csv",
+        "runs.csv", "sittings.csv", "slots.csv", "stages.csv", "staying.csv",
         "steps.csv", "unfinished_screens.csv",
     ]  # fmt: skip
     assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1

@@ -4,6 +4,7 @@ them."""
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from survey.contracts import instruments
 from survey.models import Assignment, Exclusion, Response, Sitting, Study
 from survey.services.results import beside, estimating, estimators, stored_estimates
 from survey.services.results import leaving as leavers
+from survey.services.results.export.contents import extra_files
 from survey.services.results.stage_rows import read_stage
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -88,6 +90,29 @@ def test_the_test_is_of_the_last_answer_by_item_number(left: Study) -> None:
     )
     assert [line.title for line in levels] == ["framing=plain", "framing=warm"]
     assert sum(line.left for line in levels) == whole.left and all(line.people == 30 for line in levels)
+
+
+@pytest.mark.parametrize("condition", [(), ("framing=warm",)])
+def test_the_file_of_weights_gives_the_weighted_figure_again(left: Study, condition: Sequence[str]) -> None:
+    """The mean of the answers by the file's weights is the figure, and each answer's weight is by its own chance."""
+    stayed = estimating.estimate(left, condition=condition).figures[0].stayed
+    levels = dict(one.split("=") for one in condition)
+    (file,) = (one for one in extra_files(left, levels=levels) if one.name == "staying.csv")
+    rows = [dict(zip([column.name for column in file.columns], row, strict=True)) for row in file.rows]
+    answers = Assignment.objects.filter(slot__stage__study=left, state="counted").select_related("slot")
+    by_place = {(one.slot.number, one.sitting.respondent.pseudonym): one for one in answers}
+    chosen = [by_place[row["slot"], row["respondent"]] for row in rows]
+    weight = np.array([row["weight"] for row in rows])
+    assert stayed is not None and len(rows) == stayed.n and weight.mean() == pytest.approx(1)
+    assert np.average([changed(one) for one in chosen], weights=weight) == pytest.approx(stayed.value)
+    assert {row["stage"] for row in rows} == {1} and min(row["staying"] for row in rows) < 0.95
+    of_stratum = {
+        (one.slot.stratum_id, one.slot.role, round(row["weight"] * row["staying"], 9))
+        for one, row in zip(chosen, rows, strict=True)
+    }
+    assert len(of_stratum) == len({(stratum, role) for stratum, role, _product in of_stratum})
+    Study.objects.filter(pk=left.pk).update(is_blind=True)
+    assert not list(estimating.staying_rows(Study.objects.get(pk=left.pk), levels))
 
 
 def test_weights_and_bounds_stand_beside_every_figure(left: Study) -> None:

@@ -23,7 +23,7 @@ from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, candidate_questions
 from survey.services.results.estimating import estimate
-from survey.services.results.unreadable_replies import notes_on_unreadable
+from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable, unreadable_by_model
 
 from .alignment import PAPER_ALPHAS, AlignmentComparison, Averages, ModelDifference, ModelScore, Trial, averages_as_row
 from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
@@ -64,7 +64,7 @@ class DeploymentTable:
 @dataclass(frozen=True, eq=False)
 class StudyAlignment:
     """The whole report. `predictor` made the predictions; `pairs` is how many candidates of the stage were used, and
-    `pair_labels` names them."""
+    `pair_labels` names them. `unreadable`: by model, how many of its replies could not be read."""
 
     study: str
     predictor: str
@@ -77,6 +77,7 @@ class StudyAlignment:
     beliefs: BeliefComparison | None
     deployment: tuple[DeploymentTable, ...]
     notes: tuple[str, ...]
+    unreadable: Mapping[str, int]
     comparison: AlignmentComparison
 
     def as_json(self) -> dict[str, Any]:
@@ -145,6 +146,7 @@ def alignment_of(
     found = _ready(study, condition, samples, answered)
     comparison, trials, rng = found.comparison, found.trials, found.rng
     names = [trial.name for trial in trials]
+    unreadable = unreadable_of(study, names, found.questions)
     differences = [
         comparison.difference(first, second, alphas, common=False)
         for place, first in enumerate(names)
@@ -167,7 +169,8 @@ def alignment_of(
         differences=tuple(differences),
         beliefs=compared,
         deployment=tuple(_deployment(found, regression, threshold, samples)),
-        notes=(*found.notes, *([note] if note else [])),
+        notes=(*found.notes, *notes_on_unreadable(unreadable), *([note] if note else [])),
+        unreadable={name: unreadable[name].replies for name in names},
         comparison=comparison,
     )
 
@@ -359,10 +362,10 @@ def _answered_by(model: LanguageModel, study: Study) -> dict[int, float]:
     return ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
 
 
-def unreadable_notes(study: Study, models: Sequence[str], questions: Sequence[Question] = ()) -> list[str]:
+def unreadable_of(study: Study, models: Sequence[str], questions: Sequence[Question] = ()) -> dict[str, Unreadable]:
     """How many of the models' replies could not be read: to these questions, or to all of the bank's."""
     answers = ModelAnswer.objects.filter(language_model__name__in=models, question__bank=study.bank_id)
-    return notes_on_unreadable(answers, questions={question.pk for question in questions} or None)
+    return unreadable_by_model(answers, questions={question.pk for question in questions} or None)
 
 
 def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None, float | None]:
@@ -447,7 +450,6 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
         )
     if not trials:
         raise StateRefused(". ".join([_no_model(study), *(["; ".join(notes)] if notes else [])]))
-    notes += unreadable_notes(study, [trial.name for trial in trials], questions)
     return trials, notes
 
 

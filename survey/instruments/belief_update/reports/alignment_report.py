@@ -1,6 +1,6 @@
 """The report `alignment`: do language models perform as a study's people expect?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from survey.contracts.reports import Argument, Findings, Given, Layout, Linked, Report, Table
 from survey.contracts.tables import Column
@@ -8,6 +8,7 @@ from survey.exceptions import HunchError
 from survey.models import LanguageModel, Question, Study, Task
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.reports import CONDITION
+from survey.services.results.unreadable_replies import UNREADABLE
 
 from . import aligning
 from .alignment import PAPER_ALPHAS
@@ -39,6 +40,7 @@ DEPLOYMENT = (
     Column("performance", "share", "How often it is correct where it is deployed: human-deployed performance."),
     Column("performance_low", "share", "Lower end of the 95 % interval."),
     Column("performance_high", "share", "Its upper end."),
+    UNREADABLE,
 )
 FAILURES = (
     Column("llm", "text", "The language model."),
@@ -105,10 +107,10 @@ class AlignmentReport(Report):
                 "resampled.",
             ],
             tables=[
-                scores_table(found.scores, pairs=found.pairs),
+                scores_table(found.scores, pairs=found.pairs, unreadable=found.unreadable),
                 differences_table(found.differences, alphas),
                 *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
-                _deployment_table(found.deployment),
+                _deployment_table(found.deployment, found.unreadable),
                 carried,
                 _failures_table(failures, shown),
             ],
@@ -146,7 +148,7 @@ def _beliefs_table(found: BeliefComparison) -> Table:
     )
 
 
-def _deployment_table(tables: Sequence[aligning.DeploymentTable]) -> Table:
+def _deployment_table(tables: Sequence[aligning.DeploymentTable], unreadable: Mapping[str, int]) -> Table:
     return Table(
         "deployment",
         "Human-deployed performance",
@@ -155,7 +157,7 @@ def _deployment_table(tables: Sequence[aligning.DeploymentTable]) -> Table:
             [
                 *(one.rule.kind, one.rule.threshold if one.rule.kind == "threshold" else None, one.beliefs),
                 *(model.name, model.pairs, model.mean, *model.mean_interval),
-                *(model.share, model.performance, *model.performance_interval),
+                *(model.share, model.performance, *model.performance_interval, unreadable[model.name]),
             ]
             for one in tables
             for model in one.models

@@ -8,6 +8,7 @@ import numpy as np
 
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
+from survey.services.results.unreadable_replies import UNREADABLE
 
 from .alignment import AlignmentComparison, ModelDifference, ModelScore, threshold_of
 from .charts import accuracy_curves
@@ -29,6 +30,7 @@ SCORES = (
     Column("cross_entropy_low", "nats", "Lower end of the cross-entropy's 95 % interval."),
     Column("cross_entropy_high", "nats", "Its upper end."),
     Column("pairs", "number", "The pairs that the model is scored on."),
+    UNREADABLE,
 )
 DIFFERENCES = (
     Column("first", "text", "The first language model; differences are its figures less the second's."),
@@ -48,15 +50,22 @@ DIFFERENCES = (
 )
 
 
-def scores_table(scores: Sequence[ModelScore], *, pairs: int, note: str = "") -> Table:
-    """`pairs`: how many pairs were used."""
+def scores_table(
+    scores: Sequence[ModelScore], *, pairs: int, unreadable: Mapping[str, int] | None = None, note: str = ""
+) -> Table:
+    """`pairs`: how many pairs were used. `unreadable`: how many of each model's replies could not be read; None where
+    its answers are a file's."""
     alphas = list(scores[0].alphas)
     header = ["model", "pairs", *(f"{alpha:g} ({100 * threshold_of(alpha)[0]:.1f} %)" for alpha in alphas)]
     return Table(
         "alignment",
         "Scores",
         SCORES,
-        [_score_row(score, place) for score in scores for place in range(len(alphas))],
+        [
+            [*_score_row(score, place), (unreadable or {}).get(score.name)]
+            for score in scores
+            for place in range(len(alphas))
+        ],
         note=note,
         layouts=[
             Layout(

@@ -18,8 +18,9 @@ from survey.services.results.estimators import Figure, in_words_p
 from survey.services.results.expectations.common import picture
 from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.reports import CONDITION
+from survey.services.results.unreadable_replies import UNREADABLE, notes_on_unreadable
 
-from .aligning import models_of, rules_of, unreadable_notes
+from .aligning import models_of, rules_of, unreadable_of
 from .alignment import PAPER_ALPHAS, threshold_of
 from .alignment_report import LARGEST_ALPHA, model_names
 from .arms import ACCURACY, CORRECT, PERFORMANCE, ArmAnswers, ArmMeasure, as_measures, measures_of_arms
@@ -50,6 +51,7 @@ ARMS = (
     *ENDS,
     Column("answers", "number", "The arm's answers that count.", whole=True),
     Column("people", "number", "Who gave them.", whole=True),
+    UNREADABLE,
 )
 DIFFERENCES = (
     *WHAT,
@@ -63,9 +65,10 @@ DIFFERENCES = (
 
 @dataclass(frozen=True)
 class _Compared:
-    """The figures of one language model by arm."""
+    """The figures of one language model by arm. `unreadable`: how many of its replies could not be read."""
 
     llm: str
+    unreadable: int
     wanted: Sequence[ArmMeasure]
     found: LevelFigures
 
@@ -122,8 +125,15 @@ class ArmsReport(Report):
         if not models:
             raise HunchError(f"llm: {_no_such_model(study, given.one('llm'), shown)}", code="invalid")
         found = figures_by_level(study, by, _measures(wanted, study, models), condition=given["condition"])
+        unreadable = unreadable_of(study, [model.name for model in models])
         compared = [
-            _Compared(model.name, wanted, _part(found, place, len(wanted))) for place, model in enumerate(models)
+            _Compared(
+                model.name,
+                unreadable[model.name].replies if model.name in unreadable else 0,
+                wanted,
+                _part(found, place, len(wanted)),
+            )
+            for place, model in enumerate(models)
         ]
         left_out = [model.name for model in asked if model not in models]
         first = compared[0].found
@@ -138,7 +148,7 @@ class ArmsReport(Report):
             pictures=[made for one in compared if (made := _picture(one))],
             notes=[
                 *_left_out(left_out, shown),
-                *unreadable_notes(study, [model.name for model in models]),
+                *notes_on_unreadable(unreadable),
                 *_notes(),
             ],
             data={
@@ -220,7 +230,7 @@ def _arm_rows(compared: Sequence[_Compared]) -> list[list[Any]]:
     for one in compared:
         sizes = dict(zip(one.found.levels, zip(one.found.answers, one.found.people, strict=True), strict=True))
         for level, what, figure in one.lines():
-            rows.append([one.llm, one.found.factor, level, *_what(what), *_ends(figure), *sizes[level]])
+            rows.append([one.llm, one.found.factor, level, *_what(what), *_ends(figure), *sizes[level], one.unreadable])
     return rows
 
 

@@ -4,7 +4,7 @@ Answerers are language models, and the people of a study in which they answer qu
 questions of the same bank.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
-from survey.services.results.unreadable_replies import notes_on_unreadable
+from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
 
 from .expectations import StatedExpectations, expectations
 from .figure7 import COLUMNS, BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_rows
@@ -31,12 +31,14 @@ PEOPLE, MODELS = "people", "language models"
 @dataclass(frozen=True)
 class HumanCalibration:
     """The lines of figure 7, how much the same people expected what happened, how many beliefs and people these come
-    from, and notes for the reader."""
+    from, how many replies of the language models could not be read, by the name of their line, and notes for the
+    reader."""
 
     lines: tuple[CalibrationLine, ...]
     expectations: tuple[StatedExpectations, ...]
     beliefs: int
     people: int
+    unreadable: Mapping[str, int]
     notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -44,7 +46,7 @@ class HumanCalibration:
         return {
             "beliefs": self.beliefs,
             "people": self.people,
-            "points": [dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(self.lines)],
+            "points": [dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(self.lines, self.unreadable)],
             "notes": list(self.notes),
         }
 
@@ -87,8 +89,10 @@ def human_calibration(
     if people is None and not chosen:
         raise StateRefused(f"{study.slug}: neither people nor language models have answered questions of {study.bank}")
     answerers = [] if people is None else [(PEOPLE, people)]
+    unreadable: dict[str, int] = {}
     if chosen:
-        answerers.append((MODELS, _answers_of(study, chosen, notes)))
+        real, unreadable[MODELS] = _answers_of(study, chosen, notes)
+        answerers.append((MODELS, real))
     try:
         lines = [calibration(name, beliefs, answers) for name, answers in answerers]
         expected = [
@@ -107,6 +111,7 @@ def human_calibration(
         expectations=tuple(expected),
         beliefs=len(beliefs.posterior),
         people=0 if people is None else len(np.unique(people.answerer)),
+        unreadable=unreadable,
         notes=tuple(notes),
     )
 
@@ -155,7 +160,8 @@ def _models(study: Study, names: Sequence[str]) -> list[LanguageModel]:
     return [model for model in known if not names or model.name in names]
 
 
-def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str]) -> RealAnswers:
+def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str]) -> tuple[RealAnswers, int]:
+    """What the models answered, and how many of their replies could not be read."""
     asked = {question.pk for question in eligible_questions(study)}
     answerer: list[int] = []
     question: list[int] = []
@@ -169,9 +175,11 @@ def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str])
         if missing := len(asked) - len(given):
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(asked)} questions")
     answers = ModelAnswer.objects.filter(language_model__in=models, question__bank=study.bank_id)
-    notes += notes_on_unreadable(answers, questions=asked)
-    return RealAnswers(
+    counts = unreadable_by_model(answers, questions=asked)
+    notes += notes_on_unreadable(counts)
+    real = RealAnswers(
         answerer=np.array(answerer, dtype=np.int64),
         question=np.array(question, dtype=np.int64),
         correct=np.array(correct, dtype=np.float64),
     )
+    return real, sum(count.replies for count in counts.values())

@@ -30,6 +30,10 @@ MEANINGS = (
     ("percent", "The mean of the beliefs."),
     ("share", "How often the answerers are right; empty without a match."),
     ("share", "By respondent, question answered and answerer."),
+    (
+        "number",
+        "How many replies of the language models could not be read; they count as not right. Empty for people.",
+    ),
 )
 FIGURE = tuple(Column(name, *meaning) for name, meaning in zip(COLUMNS, MEANINGS, strict=True))
 HEADER = (
@@ -78,7 +82,7 @@ class CalibrationReport(Report):
                 f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people "
                 "answering",
             ],
-            tables=[_table(found.lines), perplexity_table(found.expectations)],
+            tables=[_table(found), perplexity_table(found.expectations)],
             pictures=[
                 Picture(
                     "figure7",
@@ -93,15 +97,15 @@ class CalibrationReport(Report):
         )
 
 
-def _table(lines: Sequence[CalibrationLine]) -> Table:
+def _table(found: calibrating.HumanCalibration) -> Table:
     return Table(
         "figure7",
         "The figure's points",
         FIGURE,
-        calibration_rows(lines),
+        calibration_rows(found.lines, found.unreadable),
         note="A belief counts where an answerer has the outcome that was shown and answered the target question too. "
         "Standard errors by respondent, question answered and answerer.",
-        layouts=[Layout(HEADER, [_cells(line.name, region) for line in lines for region in line.regions])],
+        layouts=[Layout(HEADER, [_cells(line.name, region) for line in found.lines for region in line.regions])],
     )
 
 

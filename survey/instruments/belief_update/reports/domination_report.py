@@ -1,6 +1,6 @@
 """The report `domination`: which language models are right wherever others are, and do people get less from them?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ from survey.exceptions import StateRefused
 from survey.models import Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.results.reports import CONDITION
+from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable
 
 from . import aligning
 from .alignment_report import MOST_SAMPLES
@@ -27,6 +28,13 @@ DOMINATION = (
     Column("exceptions", "number", "Questions on which it is the other way round."),
     Column("exception_share", "share", "Exceptions among the questions on which the worse one is right."),
     Column("dominates", "0 or 1", "1: the better one is right wherever the worse is, up to the allowed exceptions."),
+    Column(
+        "better_unreadable",
+        "number",
+        "How many of the better one's replies to the study's questions could not be read; they count as not right.",
+        whole=True,
+    ),
+    Column("worse_unreadable", "number", "The same of the worse one.", whole=True),
 )
 DEPLOYED = (
     Column("better", "text", "The language model that is right on more questions."),
@@ -84,8 +92,8 @@ class DominationReport(Report):
             notes = [f"nothing is said about deployment: {exc}"]
         # The pairs are of all models; notes on deployment are on those that it has figures of.
         compared = sorted({name for pair in pairs for name in (pair.better, pair.worse)})
-        unreadable = aligning.unreadable_notes(study, compared, eligible_questions(study))
-        notes = list(dict.fromkeys([*notes, *unreadable]))
+        unreadable = aligning.unreadable_of(study, compared, eligible_questions(study))
+        notes += notes_on_unreadable(unreadable)
         holding = {(pair.better, pair.worse) for pair in pairs if pair.holds(allowed)}
         turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.verdict == "reversed"} & holding)
         line = f"In {len(holding)} of {len(pairs)} pairs of models the better one dominates"
@@ -96,12 +104,18 @@ class DominationReport(Report):
         return Findings(
             title=f"Domination among language models: {study.title}",
             lines=[f"{line}."],
-            tables=[pairs_table(pairs, holding), deployed_table(gaps, holding)],
+            tables=[pairs_table(pairs, holding, unreadable), deployed_table(gaps, holding)],
             notes=notes,
             data={
                 "allowed_exceptions": allowed,
                 "pairs": [
-                    {**asdict(pair), "exception_share": pair.exception_share, "dominates": pair.holds(allowed)}
+                    {
+                        **asdict(pair),
+                        "exception_share": pair.exception_share,
+                        "dominates": pair.holds(allowed),
+                        "better_unreadable": unreadable[pair.better].replies,
+                        "worse_unreadable": unreadable[pair.worse].replies,
+                    }
                     for pair in pairs
                 ],
                 "deployed": [{**asdict(gap), "verdict": gap.verdict} for gap in gaps],
@@ -110,8 +124,11 @@ class DominationReport(Report):
         )
 
 
-def pairs_table(pairs: Sequence[Domination], holding: set[tuple[str, str]]) -> Table:
-    """Every pair of models; `holding`: those in which the better one dominates, up to the allowed exceptions."""
+def pairs_table(
+    pairs: Sequence[Domination], holding: set[tuple[str, str]], unreadable: Mapping[str, Unreadable]
+) -> Table:
+    """Every pair of models; `holding`: those in which the better one dominates, up to the allowed exceptions;
+    `unreadable`: of each model's replies."""
     rows: list[list[Any]] = []
     shown = []
     for pair in pairs:
@@ -120,6 +137,7 @@ def pairs_table(pairs: Sequence[Domination], holding: set[tuple[str, str]]) -> T
             [
                 *(pair.better, pair.worse, pair.questions, pair.better_correct, pair.worse_correct),
                 *(pair.more, pair.exceptions, pair.exception_share, int(dominates)),
+                *(unreadable[pair.better].replies, unreadable[pair.worse].replies),
             ]
         )
         share = "–" if pair.exception_share is None else f"{100 * pair.exception_share:.1f} %"

@@ -8,7 +8,7 @@ of how often matching answerers are right on x.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from itertools import combinations
@@ -209,14 +209,21 @@ def _variance(influence: Floats, cluster: Ints) -> float:
 # The paper's table as columns.
 COLUMNS = (
     *("answerers_are", "lower", "upper", "beliefs", "respondents", "questions", "answerers", "matches"),
-    *("mean_belief", "accuracy", "standard_error"),
+    *("mean_belief", "accuracy", "standard_error", "unreadable"),
 )
 
 
-def calibration_rows(lines: Sequence[CalibrationLine]) -> list[list[str | int | float | None]]:
-    """One row for each line and region, in the order of `COLUMNS`; None if a figure is not defined."""
+def calibration_rows(
+    lines: Sequence[CalibrationLine], unreadable: Mapping[str, int]
+) -> list[list[str | int | float | None]]:
+    """One row for each line and region, in the order of `COLUMNS`; None if a figure is not defined. `unreadable`: how
+    many of its answerers' replies could not be read, by the line's name."""
     return [
-        [line.name, *(value if np.isfinite(value) else None for value in asdict(region).values())]
+        [
+            line.name,
+            *(value if np.isfinite(value) else None for value in asdict(region).values()),
+            unreadable.get(line.name),
+        ]
         for line in lines
         for region in line.regions
     ]

@@ -24,6 +24,7 @@ from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Tabl
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.services.results.line_chart import Axes, Line, line_chart
+from survey.services.results.unreadable_replies import UNREADABLE
 
 from .alignment import ModelScore, threshold_of
 from .histograms import Bar, histograms
@@ -120,6 +121,7 @@ MODELS = (
     N,
     *VALUE,
     PAPER,
+    UNREADABLE,
 )
 GROUPS = (
     Column("evidence_task", "text", "The task generalized from; empty where it is any."),
@@ -227,8 +229,11 @@ def table_1(rows: Mapping[str, Mapping[tuple[str, str], PaperFigure]], note: str
     return Piece("", "", Table("table1", title, TABLE_1, plain, note=note, layouts=[Layout(header, shown)]))
 
 
-def model_tables(scores: Sequence[ModelScore]) -> Iterator[tuple[str, Piece]]:
-    """Tables 2 and 5 by name."""
+def model_tables(
+    scores: Sequence[ModelScore], unreadable: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, Piece]]:
+    """Tables 2 and 5 by name. `unreadable`: how many of each model's replies could not be read; None where its answers
+    are a file's."""
     for name, measure, title, paper in (
         ("table2", "accuracy", "Table 2: weighted accuracy, higher is better", PAPER_TABLE_2),
         ("table5", "cross_entropy", "Table 5: weighted binary cross-entropy, lower is better", PAPER_TABLE_5),
@@ -247,7 +252,8 @@ def model_tables(scores: Sequence[ModelScore]) -> Iterator[tuple[str, Piece]]:
                     high=high,
                     paper=own[PAPER_ALPHAS.index(alpha)] if own and alpha in PAPER_ALPHAS else None,
                 )
-                plain.append([score.name, alpha, float(threshold_of(alpha)[0]), *figure.cells])
+                own_unreadable = (unreadable or {}).get(score.name)
+                plain.append([score.name, alpha, float(threshold_of(alpha)[0]), *figure.cells, own_unreadable])
                 cells.append(str(figure))
             shown.append(cells)
         alphas = scores[0].alphas.tolist()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
 from survey.services.results.line_chart import Axes, Line
+from survey.services.results.unreadable_replies import UNREADABLE
 
 from .figure7 import CalibrationLine, calibration_svg
 from .paper import OUTCOMES, VALUE, N, PaperFigure, Piece, ScoredPairs, drawn, share_over_people
@@ -34,6 +35,7 @@ FIGURE_4 = (
     Column("q2", "text", "pair: the target question, which it then answered wrongly."),
     Column("source1", "text", "pair: the task of the first."),
     Column("source2", "text", "pair: the task of the second."),
+    UNREADABLE,
 )
 FIGURE_6 = (
     Column("outcome", "0 or 1", "1: after a correct answer. 0: after an incorrect one."),
@@ -54,6 +56,7 @@ FIGURE_7 = (
     Column("respondents", "number", "Who stated them."),
     Column("questions", "number", "The target questions."),
     Column("answerers", "number", "Who answered."),
+    UNREADABLE,
 )
 
 
@@ -96,14 +99,22 @@ class Rises:
     pair: Callable[[MisleadingPair], str]
 
 
-def figure_4(models: Sequence[SeenRight], pairs: Sequence[MisleadingPair], rises: Rises, note: str) -> Piece:
+def figure_4(
+    models: Sequence[SeenRight],
+    pairs: Sequence[MisleadingPair],
+    rises: Rises,
+    note: str,
+    unreadable: Mapping[str, int] | None = None,
+) -> Piece:
     """How often a model that was right on the evidence is wrong on the target, by how far that raised beliefs; and the
-    pairs that misled people, in the given order.
+    pairs that misled people, in the given order. `unreadable`: how many of each model's replies could not be read; None
+    where its answers are a file's.
 
     Raises:
         ValueError: no model was right on any evidence.
     """
     plain: list[list[Any]] = []
+    known = unreadable or {}
     shown, lines = [], []
     for one in models:
         points = []
@@ -114,14 +125,17 @@ def figure_4(models: Sequence[SeenRight], pairs: Sequence[MisleadingPair], rises
             value = float(np.average(one.wrong[inside], weights=one.weight[inside]))
             ends = share_over_people(one.wrong, one.weight, one.respondent, inside)
             figure = PaperFigure(int(inside.sum()), value, *ends)
-            plain.append(["share", one.llm, words, *figure.cells[:-1], *[None] * 4])
+            plain.append(["share", one.llm, words, *figure.cells[:-1], *[None] * 4, known.get(one.llm)])
             shown.append([one.llm, words, str(figure.n), str(figure)])
             points.append((place, value, ends))
         if points:
             lines.append(Line(one.llm, [(x, y) for x, y, _ in points], [(low, high) for _, _, (low, high) in points]))
     if not lines:
         raise ValueError("no language model was right on an evidence question and has answered the target too")
-    plain += [["pair", one.llm, None, one.n, one.rise, one.low, one.high, *one.texts, *one.tasks] for one in pairs]
+    plain += [
+        ["pair", one.llm, None, one.n, one.rise, one.low, one.high, *one.texts, *one.tasks, known.get(one.llm)]
+        for one in pairs
+    ]
     listed = [[one.llm, rises.pair(one), str(one.n), *one.texts] for one in pairs[:SHOWN_PAIRS]]
     rest = f" figure4.csv has all {len(pairs)}." if len(pairs) > SHOWN_PAIRS else ""
     title = "How often a model fails after an answer that raised belief"
@@ -207,8 +221,9 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
 # Figure 7
 
 
-def figure_7(lines: Sequence[CalibrationLine], note: str) -> Piece:
-    """How often answerers are right, by what was expected of them, with intervals of 1.96 standard errors."""
+def figure_7(lines: Sequence[CalibrationLine], note: str, unreadable: Mapping[str, int]) -> Piece:
+    """How often answerers are right, by what was expected of them, with intervals of 1.96 standard errors.
+    `unreadable`: how many of the language models' replies could not be read, by the line's name."""
     plain: list[list[Any]] = []
     shown = []
     for line in lines:
@@ -225,7 +240,7 @@ def figure_7(lines: Sequence[CalibrationLine], note: str) -> Piece:
             plain.append(
                 [
                     *(line.name, one.lower, one.upper, *figure.cells[:-1], belief),
-                    *(one.respondents, one.questions, one.answerers),
+                    *(one.respondents, one.questions, one.answerers, unreadable.get(line.name)),
                 ]
             )
             shown.append(

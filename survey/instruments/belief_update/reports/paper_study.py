@@ -25,7 +25,7 @@ from survey.services.stages.leaderboard import LeaderboardLine, boards_of, leade
 from survey.services.stages.runs import runs_in_force
 
 from ..labels import beliefs_of
-from .aligning import alignment_of, misleading, obstacle, pool_rows, scored_pool
+from .aligning import alignment_of, misleading, obstacle, pool_rows, scored_pool, unreadable_of
 from .calibrating import human_calibration
 from .paper import (
     EXTREMES,
@@ -93,11 +93,11 @@ def _model_tables(study: Study, answered: Callable[[], Sequence[Assignment]]) ->
         without = obstacle(study)  # Before all answers are read.
         if without:
             raise StateRefused(without)
-        scores = alignment_of(study, samples=ALIGNMENT_SAMPLES, answered=answered()).scores
+        found = alignment_of(study, samples=ALIGNMENT_SAMPLES, answered=answered())
     except (HunchError, ValueError) as exc:
         said = str(exc)
         return {name: tried(name, title, lambda: sentence(said)) for name, title in titles.items()}
-    made = dict(model_tables(scores))
+    made = dict(model_tables(found.scores, found.unreadable))
     return {name: tried(name, title, partial(made.__getitem__, name)) for name, title in titles.items()}
 
 
@@ -257,7 +257,8 @@ def _figure_4(study: Study, answered: Sequence[Assignment]) -> Piece:
         "its answers; the pairs are those that people saw, ordered by what they said, so that the rise of the first "
         "ones is too large."
     )
-    return figure_4(models, pairs, POINTS, note)
+    counts = unreadable_of(study, [one.llm for one in seen])
+    return figure_4(models, pairs, POINTS, note, {model: count.replies for model, count in counts.items()})
 
 
 def _figure_7(study: Study, people_study: Study | None, answered: Callable[[], Sequence[Assignment]]) -> Piece:
@@ -280,7 +281,7 @@ def _figure_7(study: Study, people_study: Study | None, answered: Callable[[], S
         without,
         *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
     ]
-    return figure_7(found.lines, " ".join(filter(None, lines)))
+    return figure_7(found.lines, " ".join(filter(None, lines)), found.unreadable)
 
 
 def _first_stage(study: Study, stages: Sequence[Stage]) -> FirstStage:

@@ -28,6 +28,8 @@ FEW_CATEGORIES = 3
 EVERYTHING = ""
 """The name of all categories together."""
 PEOPLE = "people"
+UNREADABLE_REPLIES = "unreadable replies"
+"""The name of their number beside a model's accuracy on the bank."""
 UNWEIGHTED = "people, each answer once"
 """People's ranking without the design's weights, beside the one with them where the weights differ."""
 
@@ -61,6 +63,8 @@ class Material:
     lengths: Sequence[Lengths] = ()
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """The share of the bank's questions with a key that a model answers rightly, by model."""
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """How many of its replies to them could not be read and count as not right, by model."""
     notes: Sequence[str] = ()
     """What a reader of the figures should know of where they come from."""
 
@@ -387,7 +391,8 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
 
 
 def _beside(material: Material) -> dict[str, Any]:
-    """A row a model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike."""
+    """A row a model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike; and how many
+    of its replies to the bank could not be read."""
     models = material.people.models
     columns: dict[str, list[float | None]] = {}
     if material.accuracy:
@@ -401,8 +406,11 @@ def _beside(material: Material) -> dict[str, Any]:
             value = np.where(own, readable.value, -readable.value)[own | others]
             means.append(float(np.average(value, weights=weight)) if len(value) else None)
         columns[f"rating by {name}"] = means
+    counts = [
+        {UNREADABLE_REPLIES: material.unreadable[model]} if model in material.unreadable else {} for model in models
+    ]
     rows = [
-        {"model": model, **{name: values[place] for name, values in columns.items()}}
+        {"model": model, **{name: values[place] for name, values in columns.items()}, **counts[place]}
         for place, model in enumerate(models)
     ]
     ranks: dict[str, float] = {}

@@ -15,7 +15,15 @@ from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.line_chart import Axes, Line, line_chart
 
-from ..analysis.analysing import EVERYTHING, PEOPLE, UNWEIGHTED, Analysis, FragileRanking, JudgeTable
+from ..analysis.analysing import (
+    EVERYTHING,
+    PEOPLE,
+    UNREADABLE_REPLIES,
+    UNWEIGHTED,
+    Analysis,
+    FragileRanking,
+    JudgeTable,
+)
 from ..analysis.errors import MeasuredFigure
 from ..analysis.judgements import Judgements
 from ..analysis.judging import JudgeFigures
@@ -105,8 +113,15 @@ LENGTHS = (
 )
 BESIDE = (
     Column("model", "text", "The model."),
-    Column("by", "text", "Accuracy on the bank, or whose mean rating of its replies."),
-    Column("value", "number", "A share, or a rating from -3.5 to 3.5 (-1 to 1 where only the winner was said)."),
+    Column(
+        "by",
+        "text",
+        "bank accuracy; unreadable replies, how many of its replies to the bank could not be read and count as not "
+        "right; or whose mean rating of its replies.",
+    ),
+    Column(
+        "value", "number", "A share, a number, or a rating from -3.5 to 3.5 (-1 to 1 where only the winner was said)."
+    ),
 )
 FIGURES = {
     "pearson": "Pearson",
@@ -567,7 +582,7 @@ def _judge_layouts(table: JudgeTable) -> Iterator[Layout]:
 
 
 def _beside(found: Analysis) -> Layout:
-    names = [name for name in (found.beside[0] if found.beside else {}) if name != "model"]
+    names = [name for name in (found.beside[0] if found.beside else {}) if name not in ("model", UNREADABLE_REPLIES)]
     return Layout(
         ["model", *names],
         [

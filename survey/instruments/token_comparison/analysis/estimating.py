@@ -298,7 +298,7 @@ def interval(value: float, drawn: Floats, texts: int) -> tuple[float, float] | N
 
 def _t_over_normal(freedom: int) -> float:
     """The 97.5 % point of Student's t divided by that of the normal distribution: the first two terms of Fisher's
-    expansion (Abramowitz and Stegun, 26.7.5); within 1 % from 4 degrees of freedom on."""
+    expansion (Abramowitz and Stegun, 26.7.5); within 1 % from 5 degrees of freedom on."""
     z = 1.959964
     return 1 + (z**2 + 1) / (4 * freedom) + (5 * z**4 + 16 * z**2 + 3) / (96 * freedom**2)
 

@@ -14,6 +14,7 @@ from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
 from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
+from survey.services.results.export.staying_file import staying_file
 from survey.services.results.export.study_files import study_files
 from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
@@ -38,7 +39,7 @@ def extra_files(
         since: in files about people only sittings in which anything was stored since.
         with_pay: what panels say and pay, for who may see postings.
     """
-    own = _own_files(study, CountedAnswers(study, stage, levels), stage, since=since, with_pay=with_pay)
+    own = _own_files(study, CountedAnswers(study, stage, levels), stage, levels=levels, since=since, with_pay=with_pay)
     return _with_reports(study, own, levels)
 
 
@@ -86,6 +87,7 @@ def _own_files(
     answers: CountedAnswers | None,
     stage: int | None,
     *,
+    levels: Mapping[str, str] = NO_LEVELS,
     since: datetime | None = None,
     with_pay: bool = False,
 ) -> Iterator[ExtraFile]:
@@ -98,6 +100,7 @@ def _own_files(
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
         yield majorities_file(study, stage=stage)
+    yield staying_file(study, stage=stage, levels=levels)
     yield amendments_file(study)
     yield from proof_files(study)
 

@@ -1,0 +1,37 @@
+"""Who was how likely still there: the weights of the figures weighted for leaving, as a file of an export."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from survey.contracts.tables import Column, ExtraFile
+from survey.models import Study
+from survey.services.results.estimating import staying_rows
+
+COLUMNS = (
+    Column("study", "text", "The study's short name."),
+    Column("stage", "number", "The stage, from 1.", whole=True),
+    Column("slot", "number", "The slot, as in answers.csv.", whole=True),
+    Column("respondent", "text", "Pseudonym of the respondent who answered."),
+    Column(
+        "staying",
+        "0 to 1",
+        "The chance that the person was still there to answer. One row an answer of the figures weighted for leaving; "
+        "no rows where too few people left, or while conditions are hidden.",
+    ),
+    Column(
+        "weight",
+        "number",
+        "The answer's weight in these figures, 1 on average: a mean of answers with these weights is the figure of all "
+        "stages.",
+    ),
+)
+
+
+def staying_file(study: Study, *, stage: int | None, levels: Mapping[str, str]) -> ExtraFile:
+    return ExtraFile("staying.csv", COLUMNS, _rows(study, stage, levels))
+
+
+def _rows(study: Study, stage: int | None, levels: Mapping[str, str]) -> Iterator[Sequence[Any]]:
+    for row in staying_rows(study, levels):
+        if stage in (None, row[1]):
+            yield row
