@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
 from survey.exceptions import HunchError, StateRefused
-from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study
+from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study, Withdrawal
 from survey.panels import purging
 from survey.panels.owed_list import owed_for, owed_list, waiting_for_list
 from survey.services.sittings import links
@@ -106,6 +106,16 @@ def test_who_finds_no_place_again_and_again_is_paid_once() -> None:
     cast.walk(done)
     lines = {line.sitting.pk: line for line in owed_list(study)}
     assert (lines[done.pk].amount, "came_before" in lines[done.pk].flags) == (250, False), "who finishes is paid"
+
+
+def test_who_withdraws_takes_back_every_visit() -> None:
+    study = study_at("generic")
+    visits = [comes_again(study, f"tic-{number}") for number in range(3)]
+    other = comes(study, "PERSON-other")
+    withdraw(respondent=visits[1].respondent, now=timezone.now())
+    assert set(Withdrawal.objects.values_list("respondent", flat=True)) == {one.respondent_id for one in visits}
+    other.refresh_from_db()
+    assert other.withdrawn_at is None
 
 
 def test_simulated_people_are_owed_nothing_and_are_not_listed(study: Study) -> None:
