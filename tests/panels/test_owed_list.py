@@ -15,7 +15,8 @@ from survey.contracts.panels import PanelIds
 from survey.exceptions import HunchError, StateRefused
 from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study, Withdrawal
 from survey.panels import purging
-from survey.panels.owed_list import owed_for, owed_list, waiting_for_list
+from survey.panels.owed_list import LISTED, owed_for, owed_list, waiting_for_list
+from survey.services.base.auditing import record
 from survey.services.sittings import links
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
@@ -228,6 +229,14 @@ def test_who_ended_when_the_list_was_made_still_waits(study: Study, seconds: int
     done = Sitting.objects.get(state="complete")
     Sitting.objects.filter(pk=done.pk).update(ended_at=at + timedelta(seconds=seconds))
     assert (done.respondent_id in waiting_for_list(study)) is waits
+
+
+def test_a_list_of_another_study_pays_nobody_here(study: Study) -> None:
+    waiting = waiting_for_list(study)
+    record(LISTED, cast.study(slug="other"))
+    assert waiting_for_list(study) == waiting != set()
+    record(LISTED, study)
+    assert waiting_for_list(study) == set()
 
 
 def test_an_amendment_lowers_nobodys_pay(study: Study) -> None:
