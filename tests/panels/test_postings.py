@@ -13,7 +13,7 @@ from django.utils import timezone
 from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingAtPanel
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Respondent, Sitting
-from survey.panels import postings, submissions
+from survey.panels import posting_checks, postings, submissions
 from survey.panels.postings import Move
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
@@ -411,6 +411,22 @@ def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monke
     assert postings.publish(better).state == "ACTIVE"
     pay = hourly_pay(posting.study)
     assert pay and not pay.is_too_low, "the newest posting's reward counts"
+
+
+def test_what_a_posting_would_cost_is_said_with_screen_outs_and_fees_before_it_is_drafted(db: None) -> None:
+    pay = {**PAY, "screen_out_pay": 20, "screen_out_places": 5, "spending_cap": 650}
+    study = cast.open_study(panel={**cast.PROLIFIC, **pay}, sitting={"items": 1}, stages=[{"sittings": 4}])
+    stage = study.stages.get(index=1)
+    stored_posting(study, fee_rate=2500, vat_rate=2000, published_at=None)
+    assert posting_checks.cost_of(study, 4, 100) == 400 + 100 + 125 + 25
+
+    def problems(**asked: int) -> set[str]:
+        return {one.title for one in posting_checks.checks(stage, **asked) if one.problem}
+
+    before = problems(places=4, reward=100)
+    assert "The cost fits under the cap" not in before and "The stage has a place for everybody" not in before
+    assert problems(places=4, reward=101) - before == {"The cost fits under the cap"}
+    assert problems(places=5, reward=79) - before >= {"The stage has a place for everybody"}
 
 
 def test_times_are_of_real_people_who_finished_in_one_go(db: None) -> None:
