@@ -67,6 +67,19 @@ def test_a_job_of_another_is_not_there(study: Study, runner: dict[str, str]) -> 
     assert Job.objects.get().state == "queued"
 
 
+def test_the_same_question_in_another_study_is_another_job(study: Study, runner: dict[str, str]) -> None:
+    other = cast.open_study(slug="other")
+    cast.join(User.objects.get(username="runner"), other)
+    asked = {
+        one.slug: call("job_ask", path={"slug": one.slug}, headers=runner, body={"kind": "export"}).json()["number"]
+        for one in (study, other)
+    }
+    assert len(set(asked.values())) == 2
+    for slug, number in asked.items():
+        (job,) = call("jobs", path={"slug": slug}, headers=runner).json()
+        assert (job["number"], job["study"]) == (number, slug)
+
+
 def test_a_token_that_may_only_read_asks_for_nothing(study: Study) -> None:
     reader = {"Authorization": f"Token {token('reader', 'read')}"}
     assert call("job_ask", path={"slug": study.slug}, headers=reader, body={"kind": "export"}).status_code == 403

@@ -202,12 +202,15 @@ def test_no_page_of_answers_is_read_without_a_first_one(
     assert [row["slot"] for row in reader.get(following).json()["results"]] == [5, 6, 7, 8]
     assert reader.get(f"{following}&stage=1").status_code == 400
     assert reader.get(following.replace("cursor=1-4", "cursor=1-0")).status_code == 400
+    cast.open_study(slug="other")
+    assert reader.get("/api/v1/studies/other/answers/").status_code == 200
+    assert reader.get(following.replace("/cast/", "/other/")).status_code == 400
     user = User.objects.create_user("another")
     user.user_permissions.add(Permission.objects.get(codename="export_study"))
     cast.join_all(user)
     other = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
     assert other.get(following).status_code == 400
-    read = AuditEntry.objects.filter(action="export_answers").order_by("pk")
+    read = AuditEntry.objects.filter(action="export_answers", study="cast").order_by("pk")
     assert [entry.detail.get("after") for entry in read] == [None, [1, 4]]
     monkeypatch.setattr(researchers, "CURSOR_HOLDS", timedelta(seconds=-1))
     refused = reader.get(following)

@@ -12,6 +12,7 @@ from survey.services.base.auditing import actor_of
 from survey.services.studies import members
 from tests import cast
 from tests.admin.conftest import study_in_its_second_stage
+from tests.panels.world import stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 STUDIES = "/api/v1/studies/"
@@ -131,12 +132,15 @@ def test_failed_steps_are_tried_again(owner: User, study: Study) -> None:
     stage = study.stages.get(index=1)
     Stage.objects.filter(pk=stage.pk).update(state="closing")
     JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64, state="failed", error="it broke")
+    elsewhere = cast.open_study(slug="other").stages.get(index=1)
+    JobStep.objects.create(stage=elsewhere, kind="freeze", input_sha256="0" * 64, state="failed", error="theirs")
     client = client_of(owner)
     (step,) = client.get(f"{STUDIES}cast/steps/").json()
     assert (step["state"], step["error"], step["title"]) == ("failed", "it broke", "freeze answers")
     assert send(client, f"{STUDIES}cast/stages/1/retry/").json()["retried"] == 1
     assert client.get(f"{STUDIES}cast/steps/").json()[0]["state"] == "queued"
     assert send(client, f"{STUDIES}cast/stages/1/retry/").json()["retried"] == 0
+    assert elsewhere.job_steps.get().state == "failed"
 
 
 def test_what_does_not_exist_is_refused_in_words(owner: User, study: Study) -> None:
@@ -196,3 +200,22 @@ def test_postings_are_listed_without_what_only_the_panel_may_know(owner: User, s
     (line,) = response.json()
     assert (line["meaning"], line["reward"], line["submissions"]) == ("active", 225, {})
     assert b"SECRET" not in response.content
+
+
+def test_each_posting_has_its_own_people_and_costs(owner: User, study: Study) -> None:
+    other = cast.open_study(slug="other")
+    first, second, theirs = (
+        stored_posting(of, places=places, reward=100, fee_rate=2500, panel_facts=facts)
+        for of, places, facts in (
+            (study, 4, {}),
+            (study, 6, {"spent": {"rewards": 300, "bonuses": 20, "fees": 80, "currency": "USD"}}),
+            (other, 8, {}),
+        )
+    )
+    for posting, status in ((first, "APPROVED"), (second, "APPROVED"), (second, "APPROVED"), (second, "RETURNED")):
+        stored_submission(posting, None, status)
+    stored_submission(theirs, None, "APPROVED")
+    lines = client_of(owner).get(f"{STUDIES}cast/postings/").json()
+    assert [line["number"] for line in lines] == [first.pk, second.pk]
+    assert [line["submissions"] for line in lines] == [{"APPROVED": 1}, {"APPROVED": 2, "RETURNED": 1}]
+    assert [(line["places"], line["may_cost"], line["has_cost"]) for line in lines] == [(4, 500, None), (6, 750, 400)]

@@ -29,6 +29,12 @@ def test_a_word_is_stored_with_its_numbers_and_moves_nothing(client: Client, stu
     assert send(client, page).form["data-screen"] == "posterior"
 
 
+def test_a_window_that_opens_another_step_learns_so(client: Client, study: Study) -> None:
+    step = int(go_to(client, "item", screen="prior").hidden["step"])
+    answers = [client.post(BEACON, {"step": str(step + more), "opened": "a" * 32}) for more in (1, 0)]
+    assert [(answer.status_code, answer.content) for answer in answers] == [(409, b""), (204, b"")]
+
+
 @pytest.mark.parametrize(
     "data", [{}, {"step": "x"}, {"step": "999"}, {"step": "-1"}, {"step": "\x00"}, {"step": ["1", "2"]}]
 )

@@ -60,8 +60,11 @@ def test_by_api_it_is_unknown_too(client: Client, hidden: None) -> None:
 
 
 def test_members_who_are_logged_in_see_that_it_is_closed(client: Client, hidden: None) -> None:
-    client.force_login(User.objects.create_user("somebody"))
+    somebody = User.objects.create_user("somebody")
+    client.force_login(somebody)
     assert client.get("/s/cast/").status_code == 404
+    cast.join_all(somebody, "viewer")
+    assert client.get("/s/cast/").status_code == 404, "the pages of researchers are not for this account"
     researcher = User.objects.create_user("researcher", is_staff=True)
     client.force_login(researcher)
     assert client.get("/s/cast/").status_code == 404

@@ -101,6 +101,28 @@ def test_what_happened_before_it_was_added_is_not_sent(study: Study, there: Rece
     assert not Delivery.objects.exists()
 
 
+def test_what_opened_days_ago_is_no_news(study: Study, there: Receiving) -> None:
+    receiver_of(study, there)
+    now = timezone.now()
+    Receiver.objects.update(since=now - timedelta(days=9))
+    for days in (1, 3):
+        opened_at = now - timedelta(days=days)
+        facts = {"subject": f"{days} days", "message": "Full.", "opened_at": opened_at, "seen_at": now}
+        Alert.objects.create(cause="stage_full", study=study, **facts)
+    facts = {"message": "Full.", "opened_at": now, "seen_at": now, "resolved_at": now}
+    Alert.objects.create(cause="stage_full", study=study, subject="over by now", **facts)
+    deliveries.queue_events(now=now)
+    assert [row.body["subject"] for row in Delivery.objects.all()] == ["1 days"]
+
+
+def test_an_event_of_another_installation_has_another_id() -> None:
+    """Two may send to one receiver, and count their alerts from 1."""
+    now = timezone.now()
+    here, elsewhere = (Alert(pk=1, opened_at=at) for at in (now, now + MINUTE))
+    ids = [deliveries._id_of(alert, state) for alert in (here, elsewhere) for state in ("open", "over")]
+    assert len(set(ids)) == 4 and deliveries._id_of(Alert(pk=2, opened_at=now), "open") not in ids
+
+
 def test_it_is_tried_again_with_growing_pauses_and_the_same_id_and_then_given_up(
     study: Study, there: Receiving
 ) -> None:
@@ -119,6 +141,15 @@ def test_it_is_tried_again_with_growing_pauses_and_the_same_id_and_then_given_up
     assert pauses == [1, 5, 15, 60, 180, 360, 720, 1440] and row.answer == "answered 500"
     assert len({there.headers(n)["x-hunch-event"] for n in range(9)}) == 1
     assert len(there.requests) == 9
+
+
+def test_a_receiver_gets_one_event_at_a_time(study: Study, there: Receiving) -> None:
+    receiver_of(study, there)
+    happen(full(study), Trouble(Cause.CAP_NEAR, "cast", "Near.", study.pk))
+    now = timezone.now() + MINUTE
+    (held,) = deliveries._claim_due(now)
+    assert list(Delivery.objects.filter(state="running")) == [held.row] and Delivery.objects.count() == 2
+    assert deliveries._claim_due(now) == [], "it may be the one that hangs"
 
 
 def test_who_hangs_keeps_nobody_waiting(study: Study, there: Receiving, monkeypatch: pytest.MonkeyPatch) -> None:

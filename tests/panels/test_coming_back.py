@@ -4,8 +4,9 @@ import time
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 
+from frontend import cookies
 from survey.contracts.panels import PanelIds
 from survey.models import DataChoice, PanelIdentity, Response, Sitting, Study
 from survey.panels.generic.signatures import signature_of, text_to_sign
@@ -293,6 +294,27 @@ def test_by_api_ids_alone_withdraw_nothing_either(client: Client) -> None:
     assert uses.status_code == 200 and uses.json()["outcome"] == "completed"
 
 
+@pytest.mark.parametrize("kind", ["generic", "prolific"])
+def test_by_api_the_person_of_an_open_study_is_none_of_a_panels(client: Client, kind: str) -> None:
+    unsigned_study(kind)
+    body = {"consent": True, "person": "a" * 32}
+    refused = client.post(BEGIN, body, content_type="application/json")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "no_panel_ids")
+    assert not Sitting.objects.exists()
+
+
+def test_by_api_who_declines_gets_the_code_for_it_unless_they_have_begun(client: Client) -> None:
+    ids = unsigned_study("generic")
+    study = Study.objects.get()
+    body = {"consent": False, "parameters": ids}
+    declined = client.post(BEGIN, body, content_type="application/json").json()["error"]
+    assert declined["completion_code"] == study.completion_code("no_consent")
+    begun = client.post(BEGIN, {**body, "consent": True}, content_type="application/json")
+    assert (begun.status_code, begun.json()["person"]) == (201, None)
+    declined = client.post(BEGIN, body, content_type="application/json").json()["error"]
+    assert "completion_code" not in declined
+
+
 def test_the_token_that_began_by_api_withdraws(client: Client) -> None:
     ids = unsigned_study("generic")
     begun = client.post(BEGIN, {"consent": True, "parameters": ids}, content_type="application/json")
@@ -316,6 +338,17 @@ def test_the_browser_in_which_it_began_gets_all_of_it_back(client: Client) -> No
     client.get(HOME, ids)
     client.post("/s/cast/resume")
     assert not Sitting.was_given_by_ids(client.cookies["hunch_sitting"].value)
+
+
+def test_who_uses_the_browser_after_somebody_gets_their_sitting_back_by_the_ids_alone(client: Client) -> None:
+    unsigned_study("generic")
+    client.get(HOME, {"pid": "anna"})
+    go_to(client, "debriefing")
+    client.get(HOME, {"pid": "bert"})
+    assert not client.cookies["hunch_sitting"].value, "bert does not get into anna's sitting"
+    client.get(HOME, {"pid": "anna"})
+    client.post("/s/cast/resume")
+    assert Sitting.was_given_by_ids(client.cookies["hunch_sitting"].value)
 
 
 def test_coming_back_by_the_panels_link_does_not_take_rights_from_the_own_browser(client: Client) -> None:
@@ -351,3 +384,7 @@ def test_a_token_given_by_ids_is_no_whole_token_and_cannot_be_made_into_one() ->
     mixed = f"{whole.partition(':')[0]}:{sitting.token.partition(':')[2]}"
     assert Sitting.was_given_by_ids(mixed) and not Sitting.was_given_by_ids(whole)
     assert PanelIdentity.objects.get().browser_hash == ""
+    for token, is_whole in ((whole, True), (sitting.token, False), ("x", False)):
+        request = RequestFactory().get(HOME)
+        request.COOKIES[cookies.SITTING] = token
+        assert cookies.holds_whole(request, sitting) == is_whole

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import Exists
 from django.utils import timezone
 
 from survey.contracts.panels import PanelError, PanelIds, PanelRefused, PanelUnreachable
@@ -12,6 +13,7 @@ from survey.exceptions import StateRefused
 from survey.fees import FeeRates
 from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
 from survey.panels import money, reconciliation
+from survey.panels.groups import _may_find_no_place
 from survey.panels.owed_list import owed_list
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.client import ProlificClient
@@ -503,6 +505,16 @@ def test_who_came_again_and_took_part_is_paid_for_finding_no_place_in_a_later_wa
     in_wave_2(sitting, state="turned_away", ended_at=timezone.now())
     stored_submission(posting, sitting, "RETURNED")
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [("turned_away", 30)]
+
+
+def test_who_waits_for_items_of_the_second_wave_may_not_come_again_to_the_first() -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, **WAVES)
+    first, second = stored_posting(study), stored_posting(study, index=2)
+    sitting = begins(study, {"participant_id": "p", "study_id": first.external_id, "id": "x"})
+    in_wave_2(sitting)
+    for posting, may_come_again in ((first, False), (second, True)):
+        stored_submission(posting, sitting, "ACTIVE")
+        assert posting.submissions.filter(Exists(_may_find_no_place(posting))).exists() == may_come_again
 
 
 def test_what_one_posting_owes_another_studys_does_not() -> None:

@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
 from survey.exceptions import HunchError, StateRefused
-from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study
+from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study, Withdrawal
 from survey.panels import purging
-from survey.panels.owed_list import owed_for, owed_list, waiting_for_list
+from survey.panels.owed_list import LISTED, owed_for, owed_list, waiting_for_list
+from survey.services.base.auditing import record
 from survey.services.sittings import links
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
@@ -106,6 +107,16 @@ def test_who_finds_no_place_again_and_again_is_paid_once() -> None:
     cast.walk(done)
     lines = {line.sitting.pk: line for line in owed_list(study)}
     assert (lines[done.pk].amount, "came_before" in lines[done.pk].flags) == (250, False), "who finishes is paid"
+
+
+def test_who_withdraws_takes_back_every_visit() -> None:
+    study = study_at("generic")
+    visits = [comes_again(study, f"tic-{number}") for number in range(3)]
+    other = comes(study, "PERSON-other")
+    withdraw(respondent=visits[1].respondent, now=timezone.now())
+    assert set(Withdrawal.objects.values_list("respondent", flat=True)) == {one.respondent_id for one in visits}
+    other.refresh_from_db()
+    assert other.withdrawn_at is None
 
 
 def test_simulated_people_are_owed_nothing_and_are_not_listed(study: Study) -> None:
@@ -218,6 +229,14 @@ def test_who_ended_when_the_list_was_made_still_waits(study: Study, seconds: int
     done = Sitting.objects.get(state="complete")
     Sitting.objects.filter(pk=done.pk).update(ended_at=at + timedelta(seconds=seconds))
     assert (done.respondent_id in waiting_for_list(study)) is waits
+
+
+def test_a_list_of_another_study_pays_nobody_here(study: Study) -> None:
+    waiting = waiting_for_list(study)
+    record(LISTED, cast.study(slug="other"))
+    assert waiting_for_list(study) == waiting != set()
+    record(LISTED, study)
+    assert waiting_for_list(study) == set()
 
 
 def test_an_amendment_lowers_nobodys_pay(study: Study) -> None:

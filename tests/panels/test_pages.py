@@ -8,8 +8,10 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from survey.admin.postings import ACTIONS
 from survey.contracts.panels import PanelError
 from survey.models import PaymentBatch, Posting, Sitting
+from survey.panels import reconciliation
 from survey.panels.money import pay_owed
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
@@ -18,7 +20,7 @@ from survey.services.base.groups import ensure_researchers_group
 from survey.services.sittings import hourly_pay
 from tests import cast
 
-from .world import arrives, begins, posted
+from .world import PAY, arrives, begins, posted, sits, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 
@@ -149,3 +151,42 @@ def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
         sitting.save()
     assert b"Too little is paid: 6.00 USD an hour by the median of 3" in admin_client.get(study).content
     assert "Too little is paid" in page(admin_client, posting)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_published", "offered"),
+    [
+        ("UNPUBLISHED", False, {"publish"}),
+        ("SCHEDULED", True, {"unschedule", "stop"}),
+        ("ACTIVE", True, {"pause", "stop"}),
+        ("PAUSED", True, {"start", "stop"}),
+        ("COMPLETED", True, set()),
+        ("odd", True, set()),
+    ],
+)
+def test_what_a_posting_is_offered_by_its_state(db: None, state: str, is_published: bool, offered: set[str]) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
+    posting = stored_posting(study, state=state, published_at=timezone.now() if is_published else None)
+    found = reconciliation.reconcile(posting)
+    assert {one.name for one in ACTIONS if one.is_offered(posting, found)} == {"read", *offered}
+    for status, name in (("AWAITING REVIEW", "approve"), ("TIMED-OUT", "pay")):
+        row = stored_submission(posting, sits(study), status)
+        found = reconciliation.reconcile(posting)
+        assert {one.name for one in ACTIONS if one.is_offered(posting, found)} == {"read", *offered, name}
+        row.delete()
+    stored_submission(posting, sits(study, "expired"), "AWAITING REVIEW")
+    found = reconciliation.reconcile(posting)
+    assert {one.name for one in ACTIONS if one.is_offered(posting, found)} == {"read", *offered, "ask-back"}
+
+
+def test_rows_of_another_posting_are_not_settled_by_this_ones_page(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
+    posting, other = stored_posting(study), stored_posting(study)
+    row = stored_submission(other, None, "APPROVED")
+    batch = PaymentBatch.objects.create(posting=other, state="unknown", sent_at=timezone.now() - timedelta(days=1))
+    client, here = somebody(), f"/admin/survey/posting/{posting.pk}"
+    assert client.post(f"{here}/settle/{row.pk}/", {"resolution": "yes"}).status_code == 404
+    assert client.post(f"{here}/payment/{batch.pk}/", {"said": "paid", "sum": "0.00"}).status_code == 404
+    batch.refresh_from_db()
+    row.refresh_from_db()
+    assert (batch.state, row.resolution) == ("unknown", "")

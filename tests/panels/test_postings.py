@@ -12,17 +12,17 @@ from django.utils import timezone
 
 from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingAtPanel
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
-from survey.models import AuditEntry, Posting, Sitting
-from survey.panels import postings, submissions
+from survey.models import AuditEntry, Posting, Respondent, Sitting
+from survey.panels import posting_checks, postings, submissions
 from survey.panels.postings import Move
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.results.export.proof_files import proof_files
-from survey.services.sittings.hourly_pay import hourly_pay, refuse_low_pay
+from survey.services.sittings.hourly_pay import hourly_pay, minutes_taken, refuse_low_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
-from .world import PAY, arrives, begins, posted, stored_posting, stored_submission
+from .world import PAY, arrives, begins, posted, sits, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db
 
@@ -411,6 +411,54 @@ def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monke
     assert postings.publish(better).state == "ACTIVE"
     pay = hourly_pay(posting.study)
     assert pay and not pay.is_too_low, "the newest posting's reward counts"
+
+
+def test_what_a_posting_would_cost_is_said_with_screen_outs_and_fees_before_it_is_drafted(db: None) -> None:
+    pay = {**PAY, "screen_out_pay": 20, "screen_out_places": 5, "spending_cap": 650}
+    study = cast.open_study(panel={**cast.PROLIFIC, **pay}, sitting={"items": 1}, stages=[{"sittings": 4}])
+    stage = study.stages.get(index=1)
+    stored_posting(study, fee_rate=2500, vat_rate=2000, published_at=None)
+    assert posting_checks.cost_of(study, 4, 100) == 400 + 100 + 125 + 25
+
+    def problems(**asked: int) -> set[str]:
+        return {one.title for one in posting_checks.checks(stage, **asked) if one.problem}
+
+    before = problems(places=4, reward=100)
+    assert "The cost fits under the cap" not in before and "The stage has a place for everybody" not in before
+    assert problems(places=4, reward=101) - before == {"The cost fits under the cap"}
+    assert problems(places=5, reward=79) - before >= {"The stage has a place for everybody"}
+
+
+def test_times_are_of_real_people_who_finished_in_one_go(db: None) -> None:
+    study = cast.open_study(
+        panel={**cast.PROLIFIC, **PAY}, stages=[{"sittings": 8, "pilot": True}, {"sittings": 6}], sitting={"items": 1}
+    )
+    now = timezone.now()
+
+    def finished(minutes: int, **columns: Any) -> Sitting:
+        return sits(study, started_at=now - timedelta(minutes=minutes), ended_at=now, **columns)
+
+    finished(7)
+    finished(8, expired_at=now)
+    finished(9, withdrawn_at=now)
+    finished(11, state="turned_away")
+    simulated = finished(10)
+    Respondent.objects.filter(pk=simulated.respondent_id).update(is_simulated=True)
+    assert minutes_taken(study) == [7]
+    Sitting.objects.filter(pk=finished(5).pk).update(stage=study.stages.get(index=2))
+    assert minutes_taken(study) == [5], "once somebody has finished a main stage, the pilot's times do not count"
+
+
+def test_the_panels_minimum_is_the_newest_postings_in_the_files_currency(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    general = hourly_pay(study).minimum  # type: ignore[union-attr]
+    stored_posting(study, panel_facts={"minimum": 901})
+    stored_posting(study, panel_facts={"minimum": 902}, reward=150)
+    newest = hourly_pay(study)
+    assert newest is not None and (newest.minimum, newest.cents * newest.minutes / 60) == (902, 150)
+    stored_posting(study, panel_facts={"minimum": 903}, currency="GBP")
+    assert hourly_pay(study).minimum == general != 902  # type: ignore[union-attr]
+    assert hourly_pay(study, as_expected=True).minimum == general  # type: ignore[union-attr]
 
 
 def test_what_was_measured_never_shuts_a_stage_whose_next_posting_may_pay_more(

@@ -7,8 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from survey.contracts.panels import PanelBusy, PanelError, PanelMissing, PanelRefused, PanelUnreachable
+from survey.contracts.panels import (
+    Bonus,
+    PanelBusy,
+    PanelError,
+    PanelMissing,
+    PanelRefused,
+    PanelRehearsal,
+    PanelUnreachable,
+    PostingCost,
+    PreparedBonuses,
+)
 from survey.exceptions import HunchError
+from survey.panels.prolific import account
 from survey.panels.prolific.client import ProlificClient, open_client
 from survey.panels.prolific.fake import FakeProlific
 
@@ -207,3 +218,98 @@ def test_without_a_token_nothing_is_asked(settings: Any) -> None:
     settings.HUNCH_PROLIFIC_TOKEN = ""
     with pytest.raises(HunchError, match="HUNCH_PROLIFIC_TOKEN"):
         open_client()
+
+
+# What an answer says in money
+
+
+@pytest.mark.parametrize(
+    ("said", "cents"),
+    [
+        (0.5, 1), (1.5, 2), ("2.5", 3), ("2.4999", 2), (7, 7), ({"amount": "12.5", "currency": "USD"}, 13),
+        (True, 0), (None, 0), ("much", 0), ({"amount": None}, 0), ([1], 0), (-0.5, -1),
+    ],
+)  # fmt: skip
+def test_half_a_cent_counts_as_a_whole_one(said: Any, cents: int) -> None:
+    assert account._cents(said) == cents
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "hundredths"), [(333, 1000, 3330), (1, 20_000, 1), (1, 20_001, 0), (5, 0, 0), (2, 3, 6667)]
+)
+def test_a_rate_is_rounded_to_hundredths_of_a_percent(part: int, whole: int, hundredths: int) -> None:
+    assert account._hundredths(part, whole) == hundredths
+
+
+def test_all_places_for_screen_outs_may_be_paid() -> None:
+    pays = {"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 20, "slots": 5}
+    codes = [{"actions": [{"action": "AUTOMATICALLY_APPROVE"}, pays]}, {"actions": [{**pays, "slots": 2}]}]
+    assert account._screen_outs(codes) == 100 + 40
+    assert account._screen_outs([{"actions": [{**pays, "slots": None}]}]) == 0
+    assert account._screen_outs([{"actions": [{"action": "x"}]}, "odd", {}]) is None
+
+
+class Said:
+    """An API that answers each call with what the test names, and notes what it was asked."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers, self.asked = answers, []  # type: dict[str, Any], list[tuple[Any, ...]]
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            self.asked.append((name, *args))
+            return self.answers[name]
+
+        return call
+
+
+def test_what_a_posting_has_cost_is_told_apart() -> None:
+    def amount(cents: int) -> dict[str, Any]:
+        return {"amount": cents, "currency": "USD"}
+
+    rewards = {"rewards": amount(300), "fees": amount(100), "tax": amount(20), "rep_sample_fees": None}
+    bonuses = {"rewards": amount(50), "fees": amount(17), "tax": amount(3)}
+    of_both = account.ProlificAccount(Said(study_cost={"rewards": rewards, "bonuses": bonuses}))  # type: ignore[arg-type]
+    assert of_both.spent("s") == PostingCost(300, 50, 140, "USD")
+    of_one = account.ProlificAccount(Said(study_cost={"bonuses": bonuses}))  # type: ignore[arg-type]
+    assert of_one.spent("s") == PostingCost(0, 50, 20, "USD")
+
+
+@pytest.mark.parametrize(
+    ("answer", "fees"),
+    [
+        ({"id": "b", "amount": 130, "total_amount": 180}, 50),
+        ({"id": "b", "amount": 130, "total_amount": 130}, 0),
+        ({"id": "b", "total_amount": {"amount": 129.5, "currency": "USD"}}, 0),
+        ({"id": "b", "amount": 130}, None),
+        ({"id": "b"}, None),
+    ],
+)
+def test_what_bonuses_cost_beside_themselves_is_in_the_answer(answer: dict[str, Any], fees: int | None) -> None:
+    api = Said(set_up_bonuses=answer)
+    prepared = account.ProlificAccount(api).prepare_bonuses("s", [Bonus("x", "p", 105), Bonus("y", "q", 25)])  # type: ignore[arg-type]
+    assert prepared == PreparedBonuses("b", fees)
+    assert api.asked == [("set_up_bonuses", "s", [("x", "1.05"), ("y", "0.25")])]
+
+
+@pytest.mark.parametrize(
+    "answer", [{"id": "b", "amount": 129}, {"id": "b", "amount": 131}, {"id": "b", "total_amount": 129}]
+)
+def test_another_sum_than_was_asked_for_is_not_paid(answer: dict[str, Any]) -> None:
+    with pytest.raises(PanelRefused, match="130 cents were asked for"):
+        account.ProlificAccount(Said(set_up_bonuses=answer)).prepare_bonuses("s", [Bonus("x", "p", 130)])  # type: ignore[arg-type]
+
+
+def test_what_people_are_paid_in_is_what_counts() -> None:
+    row = {"id": "s", "currency_code": "GBP", "presentment_currency_code": "USD", "total_available_places": 4}
+    found = account.ProlificAccount(Said(study=row)).posting("s")  # type: ignore[arg-type]
+    assert (found.currency, found.places, found.reward) == ("USD", 4, None)
+    del row["presentment_currency_code"]
+    assert account.ProlificAccount(Said(study=row)).posting("s").currency == "GBP"  # type: ignore[arg-type]
+
+
+def test_a_test_study_draws_no_sample_and_filters_nobody() -> None:
+    api = Said(create_study={"id": "draft"}, test_study={"study_id": "t", "study_url": "u"})
+    sent = {"name": "n", "filters": [1], "filter_set_id": "f", "study_type": "US_REP_SAMPLE", "reward": 100}
+    assert account.ProlificAccount(api).rehearse(sent) == PanelRehearsal("t", "u")  # type: ignore[arg-type]
+    assert api.asked == [("create_study", {"name": "n", "reward": 100}), ("test_study", "draft")]

@@ -12,8 +12,9 @@ from survey.panels import money
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
+from tests import cast
 
-from .world import arrives, begins, posted
+from .world import PAY, arrives, begins, posted, stored_posting, stored_submission
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,3 +93,14 @@ def test_what_became_owed_and_was_paid_after_the_backup_is_held_once_the_panel_s
     money.pay_owed(posting)
     assert sorted(who for who, _units in fake.paid) == sorted(place["id"] for place in [*places, later])
     assert money.owed(posting) == []
+
+
+def test_nothing_is_held_where_nobody_could_be_paid_any_more() -> None:
+    """Their ids were removed: no reading could ever settle it."""
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, stages=[{"sittings": 6}])
+    purged, payable, empty = (stored_posting(study) for _ in range(3))
+    stored_submission(purged, None, "APPROVED", ids_encrypted=b"")
+    stored_submission(payable, None, "APPROVED")
+    restoring._hold_payments(timezone.now())
+    assert list(PaymentBatch.objects.values_list("posting", flat=True)) == [payable.pk]
+    assert not empty.payment_batches.exists()

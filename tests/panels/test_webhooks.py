@@ -13,6 +13,7 @@ import httpx
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
 from survey.contracts.panels import EventRefused, PanelRefused, PanelUnreachable
 from survey.exceptions import HunchError
@@ -169,6 +170,18 @@ def test_nobody_uses_up_the_id_of_an_event_that_is_still_to_come(client: Client,
     assert post(client, replayed, **{"X-Event-ID": "e2"}) == 204
     assert post(client, fake.sign_webhook(BODY.replace(b"abc", b"xyz"), event_id="e2")) == 204
     assert WebhookEvent.objects.count() == 2
+
+
+def test_two_panels_may_give_two_events_one_id(db: None) -> None:
+    def event(panel: str, name: str, signed: str) -> WebhookEvent:
+        return WebhookEvent(
+            panel=panel, event_id=name, signed_sha256=signed, event_type="x", body_encrypted=b"x", due_at=timezone.now()
+        )
+
+    event("prolific", "1", "a").save()
+    event("prolific", "unsigned", "").save()
+    came = [("prolific", "1", "b"), ("prolific", "2", "a"), ("other", "1", "a"), ("prolific", "3", "")]
+    assert [webhooks._came_before(event(*one)) for one in came] == [True, True, False, False]
 
 
 def test_the_same_words_at_another_time_are_another_event(client: Client, fake: FakeProlific) -> None:

@@ -9,11 +9,13 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.files.storage import default_storage
 from django.core.management import call_command
@@ -149,6 +151,9 @@ def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, sett
     assert (store.IDENTITY_KEY, secret) == (settings.HUNCH_IDENTITY_KEY, settings.SECRET_KEY)
     assert (settings.HUNCH_VAR / "identity_key").read_text().strip() == store.IDENTITY_KEY
     assert (settings.HUNCH_VAR / "identity_key").stat().st_mode & 0o077 == 0
+    for name, key in (("secret_key", "made on the other machine " * 3), ("identity_key", OTHER_IDENTITY)):
+        (before,) = settings.HUNCH_VAR.glob(f"{name}.before-restore-*")
+        assert before.read_text().strip() == key.strip(), "this machine's own key is kept beside it"
     keys.check()
     for slug in ("answers", "beliefs", "real"):
         stored = store.read_results(slug)
@@ -280,6 +285,24 @@ def test_hashes_that_were_removed_do_not_come_back(tmp_path: Path, settings: Any
     other_machine()
     assert restore(tmp_path / "a.backup", listed).erased_again == {"hashes": 1}
     assert not PanelIdentity.objects.exists() and Respondent.objects.exists()
+
+
+def test_log_ins_and_the_way_into_an_empty_server_are_in_no_backup() -> None:
+    tables = set(rows.tables_of(apps))
+    assert not tables & {"django_session", "survey_upload", "survey_firstaccountlink"}
+    assert {"auth_user", "survey_apitoken", "survey_erasure", "survey_payment", "survey_auditentry"} <= tables
+
+
+def test_who_had_withdrawn_before_the_backup_is_not_withdrawn_again(settings: Any) -> None:
+    study = cast.open_stage().study
+    before, after = [cast.Visitor(study).finish().sitting.respondent for _ in range(2)]
+    withdraw(respondent=before, now=timezone.now())
+    erasures.write_list()
+    (line,) = erasures.read_list(settings.HUNCH_ERASURES)
+    both = replace(line, refs=frozenset({erasures.ref_of(before), erasures.ref_of(after)}))
+    assert restoring._erase_again([both]) == {"answers": 1}
+    assert restoring._erase_again([both]) == {}
+    assert after.withdrawal.at == line.at
 
 
 def test_a_list_older_than_the_backup_is_refused(tmp_path: Path, settings: Any, other_machine: Any) -> None:

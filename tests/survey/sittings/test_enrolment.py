@@ -10,7 +10,7 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, NotFound
-from survey.models import Booklet, ConditionLevel, PanelIdentity, Respondent, Sitting, Stage, Study
+from survey.models import Booklet, ChosenLevels, ConditionLevel, PanelIdentity, Respondent, Sitting, Stage, Study
 from survey.services.base.hashing import digest
 from survey.services.sittings import enrolment
 from survey.services.sittings.capacity import free_booklets, free_capacity
@@ -233,6 +233,13 @@ def test_conditions_are_balanced_in_blocks_and_stored_with_their_chance() -> Non
         assert len({tuple(block) for block in blocks}) > 1, "every block has the same order"
         assert {row.probability for row in drawn} == {1 / levels}
         assert Counter(row.seed for row in drawn) == {row.seed: levels for row in drawn}
+
+
+def test_nobody_chooses_a_level_in_a_study_itself() -> None:
+    stage = cast.open_stage(conditions=CONDITIONS, blocks=WITH_NOTES, stages=[{"sittings": 12}])
+    people = [begin_sitting(study=stage.study, ids=cast.person(), levels={"wording": "long"}) for _ in range(2)]
+    assert {sitting.levels()["wording"] for sitting in people} == {"short", "long"}, "a block holds each level once"
+    assert not ChosenLevels.objects.exists()
 
 
 def test_a_level_changes_the_text_that_it_names() -> None:

@@ -200,6 +200,16 @@ def test_levels_of_items_are_the_chosen_ones() -> None:
     assert ChosenLevels.objects.get().levels == {"tone": "formal"}
 
 
+def test_who_opens_another_preview_is_nobody_of_the_walk_before() -> None:
+    copy = test_stages.open_copy(cast.study(conditions=[MOOD])).study
+    visitor = Client()
+    for number in (1, 2):
+        visitor.get(previews.address_of(copy, root="http://testserver"), follow=True)
+        assert number == 1 or not visitor.cookies["hunch_sitting"].value
+        pages.arrive(visitor, slug=copy.slug)
+        assert Sitting.objects.count() == number
+
+
 @pytest.mark.parametrize("change", ["other copy", "renewed", "broken"])
 def test_an_address_of_another_copy_or_an_old_one_leads_nowhere(change: str) -> None:
     study = cast.study()
