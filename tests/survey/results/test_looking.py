@@ -102,6 +102,15 @@ def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
+def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
+    stage = running(0.01)
+    moment = START + timedelta(minutes=30)
+    assert estimating.look_at(stage, until=moment).answers == 3 * 29
+    assert looking.look(stage, now=moment + looking.SETTLED) is None
+    made = looking.look(stage, now=moment + looking.SETTLED + timedelta(seconds=1))
+    assert made is not None and (made.people, made.answers) == (30, 90)
+
+
 def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
     stage = running(0.01)
     stage.manifest["stop"]["at_most"] = 700
