@@ -211,6 +211,15 @@ def test_the_baselines_and_the_compared_are_trained_on_the_same_answers_once_the
     assert order == ["freeze", "same_task", "score", "plan", "previous_correct"]
 
 
+def test_one_predictor_may_be_compared_under_several_settings() -> None:
+    numbers = [["same_task"], ["previous_correct"]]
+    compared = [{"name": "logistic", "params": {"numbers": own}} for own in numbers]
+    cast.frozen_stage(**{**TWO, "predictor": {"name": "same_task", "compared": compared}})
+    runs = PredictorRun.objects.filter(role="compared").order_by("pk")
+    assert [run.params for run in runs] == [{"numbers": own} for own in numbers]
+    assert all(run.is_ready for run in runs) and len({run.members["0"]["logistic.json"] for run in runs}) == 2
+
+
 def test_columns_come_from_training_answers_and_make_a_leaderboard_of_their_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
