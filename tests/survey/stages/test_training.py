@@ -309,6 +309,8 @@ def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_i
     monkeypatch.setattr(predictor_training, "train_member", train)
     lifecycle.retry_steps(stage)
     jobs.run_inline(stage)
+    # The worker that trained it asked for it at once, before beat looks.
+    assert [step.kind for step in second.job_steps.filter(state="queued")] == ["evaluate"]
     assert [step.kind for step in jobs.due_steps()] == ["evaluate"]
     jobs.run_inline(second)
     assert sorted(found.predictor_run.name for found in Evaluation.objects.all()) == ["previous_correct", "same_task"]
