@@ -129,6 +129,10 @@ def test_what_somebody_said_first_in_this_form_of_this_study_counts(study: Study
     FormAnswer.objects.filter(sitting=first, block="who").update(answers={"use": "prefer_not_to_say"})
     assert groups_of(study, question, people[:1]).of_person == {people[0]: "daily"}, "the first that says something"
     assert groups_of(study, question, []).of_person == {}
+    FormAnswer.objects.filter(sitting=second).delete()
+    assert groups_of(study, question, people[:1]).of_person == {}, (
+        "what was said in another form is no answer to this one"
+    )
     other = run_study("another", stages=[{"sittings": 2}], blocks=BLOCKS, **NO_ROLES)
     assert groups_of(other, question, people).of_person == {}
 
