@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 
 import numpy as np
@@ -95,6 +95,47 @@ def test_tokens_are_summed_over_calls(server, connect):
     assert endpoint.usage == Usage(35, 5) and endpoint.usage.total_tokens == 40
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([None, -0.5, 0.02], "above 0"),
+        ([None, -0.5], "lists no log-probabilities"),
+        ([None, -0.5, 0.005], ""),
+    ],
+)
+def test_the_tokens_of_a_prompt_have_logarithms_of_probabilities(server, connect, values, said):
+    """A hair above 0 is rounding, and 0; the likeliest tokens are listed in the order of their chances."""
+    listed = {
+        "tokens": ["a", " b", " c"],
+        "token_logprobs": values,
+        "top_logprobs": [None, {"x": -2.0, " b": -0.5}, {}],
+    }
+    server.answer = Raw({"choices": [{"text": "", "logprobs": listed}]})
+    ((_number, found),) = connect().prompt_tokens(model="m", texts=["a b c"])
+    if said:
+        assert isinstance(found, EndpointError) and found.permanent and said in str(found)
+        return
+    assert found.strings == ("a", " b", " c") and found.log_probabilities == (None, -0.5, 0.0)
+    assert found.likeliest == ((), ((" b", -0.5), ("x", -2.0)), ())
+    sent = {"model": "m", "prompt": "a b c", "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
+    assert server.seen[0].body == sent
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}, Usage(7, 2)),
+        ({"completion_tokens": 2, "total_tokens": 9}, Usage(7, 2)),
+        ({"completion_tokens": 2}, Usage(0, 2)),
+        ({"prompt_tokens": "7", "completion_tokens": True}, Usage(0, 0)),
+        (None, Usage(0, 0)),
+    ],
+)
+def test_tokens_are_counted_as_far_as_the_server_says(server, connect, usage, counted):
+    server.answer = Raw({"choices": [{"message": {"content": "1"}}], "usage": usage})
+    assert ask(connect()).usage == counted
+
+
 def test_a_limit_by_its_newer_name_is_sent_once_the_server_asks_for_it(server, connect):
     def answer(seen):
         if "max_tokens" in seen.body:
@@ -127,9 +168,10 @@ def test_it_waits_as_many_seconds_as_the_server_says(server, connect, slept):
     assert len(slept) == 1 and 6.5 < slept[0] < 7.8
 
 
-def test_it_waits_until_the_date_that_the_server_says(server, connect, slept):
-    until = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
-    server.script = [refusal(503, headers={"Retry-After": until})]
+@pytest.mark.parametrize("hours", [0, 2])
+def test_it_waits_until_the_date_that_the_server_says(server, connect, slept, hours):
+    until = datetime.now(timezone(timedelta(hours=hours))) + timedelta(seconds=20)
+    server.script = [refusal(503, headers={"Retry-After": format_datetime(until)})]
     ask(connect())
     assert len(slept) == 1 and 15 < slept[0] < 22.1
 
@@ -260,6 +302,11 @@ def test_a_reply_without_end_is_given_up(server, connect):
 
 
 # The key
+
+
+def test_no_half_of_the_key_is_left_where_a_long_refusal_is_cut(server, connect):
+    server.answer = refusal(400, "x" * 190 + KEY + "y" * 50)
+    assert "sk-secret" not in str(refused(connect()))
 
 
 def test_the_key_is_in_no_text_about_the_endpoint(server, connect, caplog):

@@ -15,6 +15,7 @@ from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results.export import files as export_files
 from survey.services.stages import jobs, lifecycle, verifying
+from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tools import verify_study
 
@@ -172,6 +173,7 @@ def test_a_test_set_leaves_out_what_an_earlier_stage_planned() -> None:
     assert (pool.universe_size, pool.excluded) == (264, 12)
     assert pool.probability == 200 / 252
     assert stage.manifest["candidates"]["excluded"] == 12
+    assert not verify_stage(stage).differences
 
 
 def test_a_test_set_says_how_many_sittings_it_fills() -> None:

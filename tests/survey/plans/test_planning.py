@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.utils import timezone
 
 from survey.exceptions import PlanRefused, StateRefused
-from survey.models import Booklet, CandidateSet, Item, PredictorRun, Question, Slot, Stage, Stratum, Study
+from survey.models import Booklet, CandidateSet, Item, JobStep, PredictorRun, Question, Slot, Stage, Stratum, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import derive, generator
@@ -230,6 +231,54 @@ def test_a_plan_of_candidates_that_changed_meanwhile_is_not_written(monkeypatch:
     with pytest.raises(StateRefused, match="plan it again"):
         planning.plan_stage(stage)
     assert not Slot.objects.exists()
+
+
+def test_a_plan_by_a_file_that_was_replaced_meanwhile_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.stage_of(cast.small_study())
+    draft = planning._draft
+
+    def slowly(*args: object, **options: object) -> object:
+        made = draft(*args, **options)  # type: ignore[arg-type]
+        Study.objects.update(source_sha256="f" * 64)
+        return made
+
+    monkeypatch.setattr(planning, "_draft", slowly)
+    with pytest.raises(StateRefused, match="the file of small was changed meanwhile: plan stage 1 again"):
+        planning.plan_stage(stage)
+    assert not Slot.objects.exists()
+
+
+def test_a_person_who_plans_a_stage_mends_the_step_that_should_have_planned_it_and_no_other() -> None:
+    second = scored_second_stage()
+    first = cast.stage_of(second.study)
+    failed = {"state": "failed", "error": "x", "tries_left": 0, "finished_at": timezone.now()}
+    steps = [
+        JobStep.objects.create(stage=of, kind=kind, input_sha256="0" * 64, **failed)
+        for of, kind in ((first, "plan"), (first, "train"), (second, "plan"))
+    ]
+    planning.plan_stage(second)
+    states = []
+    for step in steps:
+        step.refresh_from_db()
+        states.append((step.state, step.error, step.tries_left > 0, step.finished_at is None))
+    assert states == [("queued", "", True, True), ("failed", "x", False, False), ("failed", "x", False, False)]
+
+
+def test_scores_are_outdated_by_a_flag_where_a_stage_draws_by_them_or_has_some() -> None:
+    drawn_by, with_scores = (
+        scored_second_stage("drawn"),
+        scored_second_stage("uniform", stages=[{"sittings": 4}, {"sittings": 4}]),
+    )
+    plain = cast.stage_of(cast.small_study("plain"))
+    candidates.store_candidates(
+        plain,
+        candidates.draw_candidates(plain, candidates.drawable_questions(plain)),
+        questions_sha256=candidates.question_set_digest(plain.study),
+    )
+    stages = (drawn_by, with_scores, plain)
+    assert [planning.scores_are_outdated(stage) for stage in stages] == [False] * 3
+    Question.objects.filter(position=0).update(flag="broken", flag_reason="a typing error")
+    assert [planning.scores_are_outdated(stage) for stage in stages] == [True, True, False]
 
 
 def checked(**overrides: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from django.db import connection
 
+from bandit.errors import DesignError
 from bandit.roles import RolePart
 from survey.backups.schema import ChainLoader
 from survey.contracts import instruments
@@ -206,6 +207,27 @@ def test_roles_that_do_not_fit_are_refused_with_their_sizes(changes: dict[str, A
     with pytest.raises(PlanRefused, match=message):
         planning.plan_stage(cast.stage_of(cast.stored_study(**{**MIXED, **changes})))
     assert not Slot.objects.exists()
+
+
+def test_another_person_is_asked_an_item_that_no_other_part_or_control_has_and_each_once() -> None:
+    def part(name: str, *slots: tuple[str, str, int]) -> drafting._Part:
+        rows = [{"key": key, "role": role, "replicate": replicate} for key, role, replicate in slots]
+        keys = [(key,) for key, _role, _replicate in slots]
+        groups = [(role,) for _key, role, _replicate in slots]
+        return drafting._Part(name, rows, keys, groups, [True] * len(rows), repeats=0)
+
+    sampled = part("", *((key, "sampled", 1) for key in "abcde"), ("a", "sampled", 2), ("b", "control", 1))
+    parts = [sampled, part("holdout", ("c", "holdout", 1), ("f", "holdout", 1))]
+    drafting._ask_another_person(parts, 0, 3, np.random.default_rng(1))
+    made = sampled.slots[7:]
+    assert sorted(slot["key"] for slot in made) == ["a", "d", "e"]
+    assert {(slot["role"], slot["control_kind"]) for slot in made} == {("control", "another_person")}
+    assert sampled.keys[7:] == [(slot["key"],) for slot in made] and sampled.repeatable[7:] == [False] * 3
+    # They are controls now, so that nobody else is asked them, and the other part passes them over as well.
+    with pytest.raises(DesignError, match="1 items to ask of another person, and there are 0 to choose from"):
+        drafting._ask_another_person(parts, 0, 1, np.random.default_rng(1))
+    drafting._ask_another_person(parts, 1, 1, np.random.default_rng(1))
+    assert parts[1].slots[2]["key"] == "f"
 
 
 def test_evidence_cannot_be_unrelated_in_a_bank_of_one_task() -> None:

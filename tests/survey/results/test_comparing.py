@@ -109,10 +109,22 @@ def test_a_flag_changes_nothing_for_a_stage_that_was_planned_before(study: Study
     before = comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"])
     study.bank.questions.filter(position=3).update(flag="broken", flag_reason="a typing error")
     assert comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"]) == before
-    # A plan from before manifests had its questions: nobody knows what its candidates' rows mean now.
+
+
+@pytest.mark.parametrize("lacks", ["the list of its questions", "its file"])
+def test_without_the_questions_of_its_plan_nobody_knows_what_its_candidates_mean_after_a_flag(
+    study: Study, lacks: str
+) -> None:
+    """As plans have it that are older than the list. Without a flag the present questions are those of the plan."""
+    before = comparing.compare(study, epsilons=[0.5])
     for stage in study.stages.all():
-        del stage.manifest["questions"]["positions_sha256"]
+        if lacks == "its file":
+            stage.manifest["questions"]["positions_sha256"] = "0" * 64
+        else:
+            del stage.manifest["questions"]["positions_sha256"]
         stage.save(update_fields=["manifest"])
+    assert comparing.compare(study, epsilons=[0.5]) == before
+    study.bank.questions.filter(position=3).update(flag="broken", flag_reason="a typing error")
     assert {stage.reason for stage in comparing.compare(study)} == {
         "questions were flagged since, so its candidates are no longer known"
     }

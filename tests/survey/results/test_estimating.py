@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -616,6 +617,37 @@ def test_one_answer_in_a_stratum_gives_no_estimate() -> None:
     part = part_with([0] * 20 + [1] * 20)
     inside = (np.arange(40) == 19) | (np.arange(40) == 20)  # The one in the rest has nine tenths of the weight.
     assert estimators.estimate(part, np.arange(40.0), where=inside) == (None, estimators.ONE_DECIDES)
+
+
+def test_stages_are_said_to_differ_below_a_p_of_5_percent_alone() -> None:
+    whole = bandit.naive_mean(values=np.arange(40.0), cluster=np.arange(40))
+    figure = estimators.Figure("", "", "", (), whole, None, None)
+    for p, said in ((0.049, True), (0.05, False), (0.5, False)):
+        agreement = bandit.Agreement(f=1.0, degrees_of_freedom=(1.0, 30.0), p=p)
+        assert ("further apart" in replace(figure, agreement=agreement).notes) == said
+    assert figure.notes == "" and replace(figure, combined=None).notes == "no estimate"
+    assert [estimators.in_words_p(p) for p in (None, 0.0009, 0.001, 0.5)] == [
+        "no p, since nothing varies", "p < 0.001", "p = 0.001", "p = 0.500",
+    ]  # fmt: skip
+
+
+def test_a_part_says_why_it_gives_no_mean_and_whether_it_counts_in_figures_of_several_stages() -> None:
+    whole = {"names": ("all",), "sizes": (600,), "slots": (20,)}
+    assert part_with([0] * 20 + [1] * 20, slots=(20, 0)).obstacle == "gives the candidates in rest probability 0"
+    assert part_with([0] * 20).obstacle == "no answers in rest"
+    assert part_with([], **whole).obstacle == "no answers"
+    assert part_with([0], **whole).obstacle == "" and not part_with([0], **whole).weighs
+    part = part_with([0] * 20 + [1, 1])  # Two answers of nine tenths of the weight: as precise as 2.5 alike.
+    assert part.obstacle == "" and part.weighs and part.answer_weights.sum() == pytest.approx(1)
+    assert not replace(part, cluster=np.zeros(22, dtype=np.int64)).weighs
+    assert not replace(part, item=np.zeros(22, dtype=np.int64)).weighs
+    assert replace(part, item=np.arange(22) % 2).weighs
+    # Chances of their own: two answers that weigh alike are enough, one that weighs nearly everything is not.
+    for chances, weighs in (([0.01, 0.01, 0.9], True), ([0.001, 0.5, 0.9], False)):
+        own = part_with([0] * 3, **whole, probability=np.array(chances), planned_probability=np.array(chances))
+        assert own.is_unequal and own.weighs == weighs
+        assert own.answer_weights == pytest.approx((1 / np.array(chances)) / (1 / np.array(chances)).sum())
+        assert own.stage_answers(np.arange(3.0)).universe_size is None, "the pool's phase is in these chances"
 
 
 def test_a_stage_is_read_in_a_fixed_number_of_queries(plain: Study, django_assert_max_num_queries: Any) -> None:

@@ -102,6 +102,15 @@ def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
+def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
+    stage = running(0.01)
+    moment = START + timedelta(minutes=30)
+    assert estimating.look_at(stage, until=moment).answers == 3 * 29
+    assert looking.look(stage, now=moment + looking.SETTLED) is None
+    made = looking.look(stage, now=moment + looking.SETTLED + timedelta(seconds=1))
+    assert made is not None and (made.people, made.answers) == (30, 90)
+
+
 def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
     stage = running(0.01)
     stage.manifest["stop"]["at_most"] = 700
@@ -216,6 +225,7 @@ def test_no_change_at_all_is_no_narrow_interval() -> None:
     Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
     looks = look_often(stage)
     assert looks and {one.width for one in looks} == {0.0} and not any(one.reached for one in looks)
+    assert estimating.estimate(stage.study).anytime == ()
     assert cast.stage_of(stage.study).state == "open"
 
 
@@ -245,7 +255,9 @@ def test_a_rule_about_a_difference_looks_at_both_levels() -> None:
     report = estimating.estimate(stage.study)
     line = next(line for line in report.anytime if line.factor)
     assert (line.label, line.rule_width, line.stopped) == ("two - one", 0.5, True)
-    assert next(line for line in report.anytime if not line.factor).rule_width is None
+    assert line.looks == len(looks) > 0
+    other = next(line for line in report.anytime if not line.factor)
+    assert (other.rule_width, other.looks, other.stopped) == (None, 0, False)
 
 
 def test_estimates_show_the_interval_of_all_stages_and_say_what_a_stop_does() -> None:

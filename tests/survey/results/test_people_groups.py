@@ -104,6 +104,39 @@ def test_a_group_of_too_few_people_has_a_sentence_and_no_figures(study: Study) -
     assert division.withheld[3].startswith("5 people: figures need at least 10")
 
 
+def test_ten_people_are_enough(study: Study) -> None:
+    """Of the group, and of all the others together."""
+    said = [*["never"] * 38, *["daily"] * 10]
+    for sitting, use in zip(Sitting.objects.order_by("pk"), said, strict=True):
+        FormAnswer.objects.update_or_create(
+            sitting=sitting, block="who", defaults={"answers": {"use": use}, "at": timezone.now()}
+        )
+    (division,) = estimating.estimate(study, by=["use"]).divisions
+    assert division.people == (38, 10) and division.withheld == ("", "")
+    assert all(division.figures) and all(division.rest)
+
+
+def test_what_somebody_said_first_in_this_form_of_this_study_counts(study: Study) -> None:
+    question = people_questions(study)["use"]
+    first, second, *_others = Sitting.objects.filter(stage__study=study).order_by("pk")
+    people = [first.respondent_id, second.respondent_id]
+    assert groups_of(study, question, people).of_person == dict.fromkeys(people, "never")
+    # A second sitting of the first person, another form with a question of that name, and a stranger.
+    Sitting.objects.filter(pk=second.pk).update(respondent=first.respondent, wave=2)
+    FormAnswer.objects.filter(sitting=second).update(answers={"use": "daily"})
+    FormAnswer.objects.create(sitting=first, block="before", answers={"use": "weekly"}, at=timezone.now())
+    assert groups_of(study, question, people[:1]).of_person == {people[0]: "never"}
+    FormAnswer.objects.filter(sitting=first, block="who").update(answers={"use": "prefer_not_to_say"})
+    assert groups_of(study, question, people[:1]).of_person == {people[0]: "daily"}, "the first that says something"
+    assert groups_of(study, question, []).of_person == {}
+    FormAnswer.objects.filter(sitting=second).delete()
+    assert groups_of(study, question, people[:1]).of_person == {}, (
+        "what was said in another form is no answer to this one"
+    )
+    other = run_study("another", stages=[{"sittings": 2}], blocks=BLOCKS, **NO_ROLES)
+    assert groups_of(other, question, people).of_person == {}
+
+
 def test_the_others_must_be_enough_too(study: Study) -> None:
     FormAnswer.objects.filter(sitting__in=Sitting.objects.order_by("pk")[:39]).update(
         answers={"use": "never", "age": 40, "years": 1}

@@ -71,6 +71,24 @@ def test_it_tells_minutes_losses_and_who_finished() -> None:
     assert prior is not None and prior.n == Response.objects.filter(screen="prior").count() == 10
 
 
+def test_it_is_of_the_pilots_people_alone_and_times_of_those_who_were_not_away() -> None:
+    study = cast.open_study(stages=[{"sittings": 3, "pilot": True}, {"sittings": 4}])
+    (first, *_others) = piloted(study, 2, 4, 6)
+    close_pilot(study)
+    before = pilot_report(study)
+    lifecycle.open_stage(stage(study, 2))
+    piloted(study, 50)
+    after = pilot_report(study)
+    for name in ("begun", "finished", "by_state", "minutes", "screens", "checks", "outcomes", "shares", "remarks"):
+        assert getattr(after, name) == getattr(before, name), name
+    assert (after.begun, after.outcomes[0][2]) == (3, 9)
+    # Who finished after their sitting was over had been away: their minutes say nothing.
+    Sitting.objects.filter(pk=first.pk).update(expired_at=timezone.now())
+    late = pilot_report(study)
+    assert (late.finished, late.minutes) == (3, Spread(2, 5, 4.5, 5.5))
+    assert Spread.of([7]) == Spread(1, 7, 7, 7) and Spread.of([]) is None
+
+
 def test_it_tells_which_checks_failed_in_which_attempt() -> None:
     study = cast.open_study(stages=STAGES)
     piloted(study, 2)

@@ -131,6 +131,37 @@ def test_a_plan_made_after_the_training_began_changes_nothing_for_its_other_memb
     assert PredictorRun.objects.filter(stage=stage, role="main").count() == 1
 
 
+def test_a_predictor_of_several_members_is_ready_once_all_of_them_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictor_training, "members_of", lambda name, params=None: 2)
+    stage = cast.closed_stage(**TWO)
+    ready = []
+    cast.run_until(stage, "train")
+    for step in stage.job_steps.filter(kind="train", predictor_run__role="main").order_by("member"):
+        jobs.run_step(step.pk)
+        run = PredictorRun.objects.get(role="main")
+        ready.append((sorted(run.members), run.is_ready))
+    assert ready == [(["0"], False), (["0", "1"], True)]
+
+
+def test_a_stage_is_judged_by_the_newest_predictors_that_are_ready_the_main_one_first() -> None:
+    """Of three stages: those of the second one, and of the first one while these are not ready."""
+    study = cast.small_study(stages=[{"sittings": 4}] * 4, predictor={"name": "same_task"})
+    first, second, third, fourth = study.stages.order_by("index")
+
+    def run(stage: Stage, name: str, role: str) -> PredictorRun:
+        return PredictorRun.objects.create(
+            stage=stage, name=name, role=role, seed=1, input_sha256=name * 4, example_count=1, ready_at=timezone.now()
+        )
+
+    old = run(first, "same_task", "main")
+    baseline, newer = run(second, "previous_correct", "baseline"), run(second, "same_task", "main")
+    run(third, "same_task", "main")
+    assert runs_in_force(third) == [newer, baseline] and runs_in_force(second) == [old] and runs_in_force(first) == []
+    PredictorRun.objects.filter(stage=second).update(ready_at=None)
+    assert runs_in_force(third) == [old]
+    assert [run.stage.index for run in runs_in_force(fourth)] == [3]
+
+
 def test_a_training_with_a_later_plan_is_another_one_than_without() -> None:
     """Its answers may be others, since what the later plan holds out does not train."""
     stage = cast.closed_stage(**UNIFORM)
@@ -178,6 +209,15 @@ def test_the_baselines_and_the_compared_are_trained_on_the_same_answers_once_the
     assert {(run.is_ready, run.example_count) for run in PredictorRun.objects.all()} == {(True, 12)}
     order = [step.predictor_run.name if step.predictor_run else step.kind for step in stage.job_steps.order_by("pk")]
     assert order == ["freeze", "same_task", "score", "plan", "previous_correct"]
+
+
+def test_one_predictor_may_be_compared_under_several_settings() -> None:
+    numbers = [["same_task"], ["previous_correct"]]
+    compared = [{"name": "logistic", "params": {"numbers": own}} for own in numbers]
+    cast.frozen_stage(**{**TWO, "predictor": {"name": "same_task", "compared": compared}})
+    runs = PredictorRun.objects.filter(role="compared").order_by("pk")
+    assert [run.params for run in runs] == [{"numbers": own} for own in numbers]
+    assert all(run.is_ready for run in runs) and len({run.members["0"]["logistic.json"] for run in runs}) == 2
 
 
 def test_columns_come_from_training_answers_and_make_a_leaderboard_of_their_own(
@@ -269,6 +309,8 @@ def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_i
     monkeypatch.setattr(predictor_training, "train_member", train)
     lifecycle.retry_steps(stage)
     jobs.run_inline(stage)
+    # The worker that trained it asked for it at once, before beat looks.
+    assert [step.kind for step in second.job_steps.filter(state="queued")] == ["evaluate"]
     assert [step.kind for step in jobs.due_steps()] == ["evaluate"]
     jobs.run_inline(second)
     assert sorted(found.predictor_run.name for found in Evaluation.objects.all()) == ["previous_correct", "same_task"]
