@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from predictors.endpoints import Endpoint
 from survey.exceptions import FileErrors, HunchError
@@ -436,3 +437,56 @@ def test_imported_verdicts_are_not_judged_again(bank, tmp_path):
     model_answers.import_answers(path, bank)
     call_command("judge_again", bank="tiny", yes=True)
     assert ModelAnswer.objects.get().correct and ModelAnswer.objects.get().rules_version == ""
+
+
+def test_a_request_is_known_again_by_all_that_its_reply_depends_on(bank):
+    """A reply to another model, prompt, length, temperature or number of replies is another reply."""
+    question = bank.questions.first()
+
+    def digest_of(prompt="Q", **changes):
+        facts = {"model": "m", "max_tokens": 5, "replies": 1, "temperature": 0, **changes}
+        return collecting.request_digest(AnswerCollection(bank=bank, **facts), prompt)
+
+    others = [
+        digest_of(),
+        digest_of(model="n"),
+        digest_of("R"),
+        digest_of(max_tokens=6),
+        digest_of(temperature=1),
+        digest_of(temperature=0.5),
+        digest_of(temperature=1, replies=2),
+        digest_of(temperature=1, replies=3),
+    ]
+    assert len(set(others)) == len(others)
+    assert digest_of(seed=7, concurrency=3, limit=2) == digest_of()
+    assert collecting.prompt_for(question).startswith("What is 1 + 1?\n(A) 2\n(B) 3\n\nReply with the letter")
+
+
+def test_both_prices_and_all_tokens_count_against_the_cap(bank):
+    made = collecting.create_collection(
+        bank=bank, model="m", price_in=Decimal(2), price_out=Decimal(10), cost_cap=Decimal("0.0001")
+    )
+    made.tokens_in, made.tokens_out = 10, 3
+    run = collecting._Run(type("Held", (), {"row": made})(), None)
+    run.tokens_in, run.tokens_out = 10, 2
+    assert run._cost() == pytest.approx((2 * 20 + 10 * 5) / 1e6) and not run._over_the_cap()
+    run.tokens_out = 3
+    assert run._over_the_cap(), "what is reached is not exceeded"
+    made.cost_cap = None
+    assert not run._over_the_cap()
+
+
+@pytest.mark.parametrize("state", AnswerCollection.State.values)
+def test_what_runs_is_stopped_and_what_has_ended_is_resumed(bank, state):
+    made = collecting.create_collection(bank=bank, model="m")
+    lease = timezone.now() if state == "running" else None
+    AnswerCollection.objects.filter(pk=made.pk).update(state=state, lease_until=lease)
+    collecting.request_stop(made)
+    made.refresh_from_db()
+    assert made.stop_requested is (state in ("queued", "running"))
+    collecting.resume(made)
+    made.refresh_from_db()
+    goes_on = state in ("stopped", "failed", "done")
+    assert made.state == ("queued" if goes_on else state)
+    entries = set(AuditEntry.objects.values_list("action", flat=True))
+    assert ("stop_collection" in entries) is not goes_on and ("resume_collection" in entries) is goes_on

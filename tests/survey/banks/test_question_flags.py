@@ -1,6 +1,7 @@
 """Flags of questions: who, when and why, all or none, and what they change in plans to come."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -8,8 +9,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
-from survey.models import AuditEntry, Bank, Question, Slot
-from survey.services.banks.question_flags import flag_questions, read_ids
+from survey.models import AuditEntry, Bank, Question, Slot, Study
+from survey.services.banks.eligibility import filtered_questions
+from survey.services.banks.question_flags import flag_questions, read_ids, waiting_stage
 from survey.services.base.auditing import actor_of
 from survey.services.plans import planning
 from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
@@ -70,6 +72,45 @@ def test_no_flag_changes_between_the_candidates_of_a_stage_and_its_plan(bank: Ba
     store_candidates(stage, drawn, questions_sha256=question_set_digest(stage.study))
     with pytest.raises(StateRefused, match="Plan it first"):
         flag_questions(bank=bank, external_ids=["q3"], kind="broken", reason="why")
+
+
+def test_candidates_of_a_planned_stage_a_test_copy_or_another_bank_hold_no_flag_up(bank: Bank) -> None:
+    study = cast.small_study(on=bank)
+    stage = cast.stage_of(study)
+    drawn = draw_candidates(stage, drawable_questions(stage))
+    store_candidates(stage, drawn, questions_sha256=question_set_digest(study))
+    assert waiting_stage(bank.pk) == stage
+    assert waiting_stage(cast.bank(name="other").pk) is None
+    Study.objects.filter(pk=study.pk).update(slug="other_test", test_of=cast.small_study("original", on=bank))
+    assert waiting_stage(bank.pk) is None
+    Study.objects.filter(pk=study.pk).update(slug="small", test_of=None)
+    # A reason that changes changes no set of questions.
+    Question.objects.filter(bank=bank, external_id="q3").update(flag="broken", flag_reason="why")
+    assert flag_questions(bank=bank, external_ids=["q3"], kind="broken", reason="why else")
+    planning.plan_stage(cast.stage_of(study))
+    assert waiting_stage(bank.pk) is None
+
+
+def test_questions_are_left_out_by_flag_task_and_length_at_their_bounds() -> None:
+    bank = cast.small_bank()
+    texts = {"q0": "one two three", "q1": "one two thre", "q2": "one two", "q3": "one two three four"}
+    for name, text in texts.items():
+        bank.questions.filter(external_id=name).update(text=text)
+    study = cast.stored_study(on=bank, questions={})
+    bank.questions.exclude(external_id__in=texts).delete()
+
+    def left(**wanted: Any) -> list[str]:
+        study.stored_config["questions"] = wanted
+        study.save()
+        return [one.external_id for one in filtered_questions(Study.objects.get(pk=study.pk))]
+
+    assert left() == ["q0", "q1", "q2", "q3"]
+    assert left(max_characters=12) == ["q1", "q2"]
+    assert left(max_words=3) == ["q0", "q1", "q2"]
+    tasks = dict(bank.questions.values_list("external_id", "task__name"))
+    assert left(tasks=[tasks["q1"]]) == [name for name, task in tasks.items() if task == tasks["q1"]]
+    bank.questions.filter(external_id="q1").update(flag="sensitive", flag_reason="why")
+    assert left(max_characters=12) == ["q2"]
 
 
 def test_a_plan_that_is_drawn_keeps_its_slots_and_the_next_one_has_none(bank: Bank) -> None:
