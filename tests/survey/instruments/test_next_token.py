@@ -169,7 +169,14 @@ def test_the_chance_of_a_guess_is_that_of_its_run_in_the_pool_and_of_the_pool(ta
     play(study)
     files.write_export(study, tmp_path)
     with (tmp_path / "guesses.csv").open(newline="", encoding="utf-8") as file:
-        (written,) = {float(row["probability"]) for row in csv.DictReader(file)}
+        rows = list(csv.DictReader(file))
+    (written,) = {float(row["probability"]) for row in rows}
+    guess = TokenGuess.objects.select_related("response__assignment__slot__item__token_run__question").order_by("pk")
+    for row, one in zip(rows, guess, strict=True):
+        run = one.response.assignment.slot.item.token_run
+        assert (int(row["position"]), int(row["place"])) == (run.start + one.place, one.place + 1)
+        assert row["truth"] == run.text_of(run.run_tokens[one.place]) and row["guess"] == one.text
+        assert (int(row["true_token"]), row["right"]) == (run.run_tokens[one.place].id, str(int(one.right)))
     ((inside, pool),) = {(slot.inclusion_probability, slot.pool_probability) for slot in stage.slots.all()}
     assert pool < 1 and written == pytest.approx(inside * pool)
 

@@ -25,6 +25,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
 )
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
+from survey.services.results.expectations.errors import LEVEL
 from tests.survey.instruments.test_cloze_figures import number
 
 MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "people": "cloze_s"}
@@ -387,3 +388,22 @@ def test_a_share_of_right_answers_has_wilsons_interval_with_students_quantile() 
     middle = (share + t**2 / n / 2) / (1 + t**2 / n)
     half = t / (1 + t**2 / n) * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
     assert (found.value, found.low, found.high) == pytest.approx((0.75, middle - half, middle + half))
+
+
+def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
+    rng = np.random.default_rng(9)
+    person, passage = np.tile(np.arange(5), 24), np.repeat(np.arange(6), 20)
+    base = np.column_stack([np.ones(120), rng.normal(3, 1, 120)])
+    both = np.column_stack([base, rng.normal(size=(120, 2))])
+    ways = rng.normal(0, 3, 5)[person] + rng.normal(0, 6, 6)[passage]
+    wanted = both @ [200.0, 10.0, 8.0, 3.0] + ways * both[:, 2] + rng.normal(0, 5, 120)
+    columns = Columns(base, both, wanted, np.zeros(120, dtype=np.int64), np.arange(120))
+    each, total = figures.slopes(columns, person, passage)
+    summed = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    by_person, by_passage = (figures._jackknife(columns, group, summed) for group in (person, passage))
+    pairs = figures._of_groups(slopes_of(columns).added @ summed.T, person * 6 + passage)
+    variance = np.maximum(by_person + by_passage - pairs, np.maximum(by_person, by_passage))
+    t = student_t_quantile(LEVEL, 4)
+    for slope, one in zip([*each, total], variance, strict=True):
+        assert slope.low is not None and slope.value - slope.low == pytest.approx(t * np.sqrt(one))
+    assert variance[0] > by_person[0] and total.value == pytest.approx(sum(one.value for one in each))

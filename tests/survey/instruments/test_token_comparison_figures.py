@@ -524,6 +524,26 @@ def test_the_error_of_draws_is_that_of_the_mean_of_these_draws() -> None:
     assert terms(rare, answers).log_e[0] == pytest.approx(math.log((1 + 3 * (2 * one + 4 * other) / 6) / 4))
 
 
+def test_draws_without_an_answer_are_as_uncertain_as_those_with_one() -> None:
+    """Three draws of three other tokens, two of which are answered: their spread is raised to all three."""
+    c, _answers, _values = one_context()
+    c = replace(
+        c,
+        context=np.zeros(3, dtype=int),
+        multiplicity=np.ones(3),
+        log_g_other=np.log([0.5, 0.2, 0.1]),
+        item_weight=np.ones(3),
+    )
+    one, other = 0.3 / 0.5 * 2, 0.3 / 0.2 * 0.5
+    answers = ComparisonAnswers(np.array([0, 1]), np.array([0, 0]), np.log([2.0, 0.5]))
+    mean = (one + other) / 2
+    e = (1 + 3 * mean) / 4
+    squares = 3 * ((one - other) / 2) ** 2 * (3 / 2) + 4 * (1 / 4) * (3 / 4) * (1 - mean) ** 2
+    found = terms(c, answers)
+    assert found.log_e[0] == pytest.approx(math.log(e))
+    assert found.relative_error[0] == pytest.approx(math.sqrt(squares / 3 / 4) / e)
+
+
 def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
     """Two people on the token that was drawn twice: beside the spread of draws, two of four draws share one mean."""
     c, _answers, (_one, other) = one_context()
