@@ -32,6 +32,8 @@ from survey.instruments.preference.analysis.judgements import JudgedItems, Judge
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 from survey.instruments.preference.analysis.style import lengths, style_of
 from survey.instruments.preference.estimands import PreferenceEstimates
+from survey.instruments.preference.export import files
+from survey.instruments.preference.instrument import Preference
 from survey.instruments.preference.labels import KNOWN
 from survey.instruments.preference.models import ReplyJudgement
 from survey.instruments.preference.reports.reading_files import read_material
@@ -791,9 +793,11 @@ def judged(
     comparison = SimpleNamespace(question=question, a=replies[0], b=replies[1], a_id=1, b_id=1 if same else 2)
     places = {} if place is None else {"helpful": place, "truthful": 9 - place}
     judgement = ReplyJudgement(a_first=a_first, cannot_judge=place is None, place=place, places=places)
+    drawn = {"inclusion_probability": 0.5, "pool_probability": 0.4, "design_weight": 5.0, "role": "sampled"}
+    respondent = SimpleNamespace(pseudonym=f"r-{more.get('person', 7)}")
     return SimpleNamespace(
-        slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison)),
-        sitting=SimpleNamespace(respondent_id=more.get("person", 7)),
+        slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison), stage=SimpleNamespace(index=2), **drawn),
+        sitting=SimpleNamespace(respondent_id=more.get("person", 7), respondent=respondent),
         **{KNOWN: judgement},
     )
 
@@ -816,6 +820,34 @@ def test_answers_are_read_towards_the_model_that_the_study_names_first() -> None
     other = judgements_of(answers, models=("raven", "owl"), scale="truthful", prompts=("p0", "p1", "p2"))
     assert (other.value.tolist(), other.prompt.tolist()) == ([-2.5, 2.5, 0.5], [2, 1, 1])
     assert (other.a.tolist(), other.b.tolist()) == ([1, 1, 1], [0, 0, 0]) and other.probability.tolist() == [1, 1, 1]
+
+
+def test_exported_preferences_have_both_phases_chance_and_nobody_who_could_not_judge() -> None:
+    answers: list[Any] = [judged(2, a_first=False, person=3), judged(None)]
+    (file, _judgements) = files(None, (), answers)
+    (row,) = (dict(zip([column.name for column in file.columns], one, strict=True)) for one in file.rows)
+    assert row == {
+        "prompt": "p1",
+        "category": "task of p1",
+        "model_a": "owl",
+        "model_b": "raven",
+        "annotator": "r-3",
+        "rating_a": -2.5,
+        "first": "b",
+        "probability": pytest.approx(0.5 * 0.4),
+        "stage": 2,
+        "role": "sampled",
+        "reply_a_key": 1,
+        "reply_b_key": 2,
+    }
+
+
+def test_all_that_was_said_of_two_replies_is_hashed() -> None:
+    answer: Any = judged(2, a_first=False)
+    getattr(answer, KNOWN).reason = "clearer"
+    said = {"helpful": 2, "truthful": 7}
+    assert Preference().answer_values(answer) == [False, False, said, "clearer"]
+    assert Preference().answer_values(judged(None)) == [True, True, {}, ""]  # type: ignore[arg-type]
 
 
 def test_what_judgements_estimate_leaves_out_who_could_not_judge() -> None:

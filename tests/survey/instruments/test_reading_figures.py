@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bandit import student_t_quantile
 from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
 from survey.exceptions import HunchError
+from survey.instruments.self_paced_reading import export
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.cleaning import (
     CleaningRules,
@@ -23,6 +25,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
     cleaned,
     share_right,
 )
+from survey.instruments.self_paced_reading.estimands import ReadingEstimates
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
 from survey.services.results.expectations.errors import LEVEL
@@ -407,3 +410,33 @@ def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
     for slope, one in zip([*each, total], variance, strict=True):
         assert slope.low is not None and slope.value - slope.low == pytest.approx(t * np.sqrt(one))
     assert variance[0] > by_person[0] and total.value == pytest.approx(sum(one.value for one in each))
+
+
+def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the_sitting() -> None:
+    passage = SimpleNamespace(
+        words=["Rain", "fell."], asks="Dry?", question=SimpleNamespace(external_id="t1", task=None)
+    )
+    given = [
+        SimpleNamespace(
+            word_times=SimpleNamespace(
+                times=[310, 290], lead_ms=150, server_ms=900, means="key", marks=["focus", "clock"]
+            )
+        ),
+        SimpleNamespace(passage_answer=SimpleNamespace(yes=True, right=False)),
+    ]
+    answer: Any = SimpleNamespace(
+        slot=SimpleNamespace(item=SimpleNamespace(read_passage=passage)),
+        sitting=SimpleNamespace(respondent=SimpleNamespace(pseudonym="r-1")),
+        position=4,
+        responses=SimpleNamespace(all=lambda: given),
+    )
+    assert [list(row) for row in export.word_rows([answer])] == [
+        ["r-1", "t1", 4, 0, "Rain", 310, 0, "focus clock"],
+        ["r-1", "t1", 4, 1, "fell.", 290, 0, "focus clock"],
+    ]
+    passage.question.task = SimpleNamespace(name="news")
+    assert export.values(answer) == ["t1", "news", 2, 600, 150, 900, "key", "focus clock", "Dry?", 1, 0]
+    assert ReadingEstimates().outcomes([answer])["right"].tolist() == [0]
+    del given[1]
+    assert [list(row)[-2] for row in export.word_rows([answer])] == [None, None]
+    assert export.values(answer)[-2:] == [None, None]
