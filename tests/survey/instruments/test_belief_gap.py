@@ -1,5 +1,6 @@
 """The belief update's priority: how far people's belief lies from what language models really do."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,10 @@ from django.core.management import call_command
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors
+from survey.instruments.belief_update import gap_priority
+from survey.instruments.belief_update.analysis import expected
 from survey.instruments.belief_update.gap_priority import expected_belief, models_share
+from survey.instruments.belief_update.labels import KNOWN, Beliefs
 from survey.instruments.belief_update.options import OLDER
 from survey.instruments.belief_update.pairing import ROW
 from survey.models import Bank, CandidateSet, LanguageModel, ModelAnswer, Slot
@@ -176,3 +180,82 @@ def test_only_the_model_that_people_are_told_about_counts() -> None:
     LanguageModel.objects.get(name="elm").answers.all().delete()
     with pytest.raises(Exception, match="elm has not answered questions of small version 1"):
         instrument.priority.of(rows=rows, questions=questions, chances=None, answers=[], rng=np.random.default_rng(0))
+
+
+# By hand
+
+
+def test_what_is_known_of_questions_makes_the_columns_of_the_forecast() -> None:
+    right = np.array([[1.0, np.nan, np.nan], [0.0, 1.0, np.nan]])
+    assert gap_priority._mean_right(right) == pytest.approx([0.5, 1, 2 / 3])
+    assert gap_priority._mean_right(right * np.nan).tolist() == [0.5, 0.5, 0.5]
+    rows = rows_of((0, 1, 1), (0, 2, 0), (-1, 1, -1))
+    columns = gap_priority._columns(rows, np.array([0.8, 0.6, 0.3]), np.array([4, 4, 5]), np.array([9.0, 1.0, np.e]))
+    # The outcome, the target's ease, the evidence's, both at once, the outcome of the same task, the length.
+    assert columns[0] == pytest.approx([1, 0.6, 0.3, 0.3, 1, 0])
+    assert columns[1] == pytest.approx([-1, 0.3, 0.3, -0.3, 0, 1])
+    assert columns[2] == pytest.approx([0, 0.6, 0, 0, 0, 0])
+
+
+def test_what_a_target_adds_is_drawn_in_by_its_answers() -> None:
+    """Nothing but the target differs: two answers to the first, one to the second, none to the third."""
+    alike, asked = rows_of((-1, 0, -1), (-1, 1, -1), (-1, 2, -1)), rows_of((-1, 0, -1), (-1, 0, -1), (-1, 1, -1))
+    found = expected_belief(
+        alike,
+        asked,
+        np.array([0.2, 0.4, 0.9]),
+        right=np.full((1, 3), 0.5),
+        tasks=np.zeros(3, dtype=int),
+        lengths=np.ones(3),
+    )
+    assert found == pytest.approx([0.5 - 0.4 / 7, 0.5 + 0.4 / 6, 0.5])
+    of_tasks = expected_belief(
+        alike,
+        asked,
+        np.array([0.2, 0.4, 0.9]),
+        right=np.full((1, 3), 0.5),
+        tasks=np.array([0, 0, 1]),
+        lengths=np.ones(3),
+    )
+    assert of_tasks == pytest.approx(found)
+    other = rows_of((-1, 0, -1), (-1, 2, -1))
+    half = expected_belief(
+        other, other, np.array([0.4, 0.6]), right=np.full((1, 3), 0.5), tasks=np.array([0, 0, 1]), lengths=np.ones(3)
+    )
+    # A task takes a sixth, and of what is left the target takes one more.
+    assert half == pytest.approx([0.5 - 0.1 / 6 - (0.1 - 0.1 / 6) / 6, 0.5 + 0.1 / 6 + (0.1 - 0.1 / 6) / 6])
+
+
+def test_answers_about_questions_that_are_gone_say_nothing() -> None:
+    def answer(evidence: int | None, target: int, outcome: bool | None, posterior: int | None) -> Any:
+        pair = SimpleNamespace(evidence_id=evidence, target_id=target, outcome=outcome)
+        made = SimpleNamespace(slot=SimpleNamespace(item=SimpleNamespace(pair=pair)))
+        made.__dict__[KNOWN] = Beliefs(50, posterior)
+        return made
+
+    rows = [
+        answer(10, 11, True, 80),
+        answer(11, 10, False, 30),
+        answer(None, 11, None, 60),
+        answer(10, 99, True, 70),
+        answer(99, 11, True, 70),
+        answer(10, 11, True, None),
+    ]
+    asked, stated = gap_priority._answered(rows, {10: 0, 11: 1})
+    assert asked.tolist() == [(0, 1, 1), (1, 0, 0), (-1, 1, -1)] and stated.tolist() == [0.8, 0.3, 0.6]
+
+
+def test_steps_are_expected_by_the_assumptions_and_then_by_the_answers() -> None:
+    nothing = expected.AnsweredSteps(np.zeros((0, 3)), np.zeros((0, 2), dtype=bool))
+    assert expected.change_sizes(nothing) == (-0.8, 0.8)
+    assert expected.step_weights(nothing, 2, (-0.8, 0.8)) == pytest.approx([0.5, 0.5])
+    said = expected.AnsweredSteps(
+        np.array([[50.0, 75, 75], [50, 25, 50], [50, 50, 60]]), np.array([[True, True], [False, True], [True, True]])
+    )
+    step = np.log(3)  # From 50 to 75 %. Who did not move says nothing of how far people move.
+    assert expected.change_sizes(said) == pytest.approx((-(16 + step) / 21, (16 + step) / 21))
+    chances, outcome = np.array([[0.5, 0.2]]), np.array([[1, 0]])
+    for order in ("drawn", "shuffled"):
+        assert expected.departure(chances, outcome, nothing, order=order) == pytest.approx([0.5 * 0.8 * (0.5 - 0.2)])
+    last = [expected.last_change(chances, order=order)[0] for order in ("drawn", "2-1", "shuffled")]
+    assert last == pytest.approx([0.2, 0.5, 0.35])

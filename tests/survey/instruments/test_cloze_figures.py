@@ -551,14 +551,14 @@ def test_a_prediction_keeps_the_mean_and_takes_what_is_not_known_as_the_columns_
 
 
 def test_uncertainty_is_that_of_the_answers_to_come_under_a_prior_by_moments() -> None:
-    centre = -np.log(np.full(5, 0.5))
+    foreseen = np.array([0.5, 0.5, 0.5, 0.5, 0.2])
     k, n = np.array([4, 1, 1, 2]), np.full(4, 4)
     # The sum of squares 1/4 and twice 1/16, less four times 1/16; it would be 3/4 if all were nothing but chance.
     spread, most = (0.25 + 0.0625 + 0.0625 + 0) - 4 * 0.25 / 4 + 0, 4 * 0.25 * 3 / 4
     strength = most / spread - 1
-    chance = (strength * 0.5 + 2.0) / (strength + 2 * 2.0)
-    found = uncertainty(centre, np.arange(4), k, n, smoothing=2.0, responses=9)
-    assert strength == pytest.approx(5) and found == pytest.approx(np.full(5, np.sqrt((1 - chance) / (9 * chance))))
+    chance = (strength * foreseen + 2.0) / (strength + 2 * 2.0)
+    found = uncertainty(-np.log(foreseen), np.arange(4), k, n, smoothing=2.0, responses=9)
+    assert strength == pytest.approx(5) and found == pytest.approx(np.sqrt((1 - chance) / (9 * chance)))
     even = uncertainty(
         -np.log(np.full(2, 0.2)), np.arange(2), np.array([1, 1]), np.array([5, 5]), smoothing=1.0, responses=1
     )

@@ -5,6 +5,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from django.test.utils import CaptureQueriesContext
 from predictors.readings import Text
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
+from survey.instruments.next_token import priorities
 from survey.instruments.next_token.analysis.guesses import ModelGuesses, most_bits
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.next_token.wording import shown_token, typed_token
 from survey.models import ApiToken, Score, Sitting, SnapshotAnswer, Stage, Study
+from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams, passages
 from survey.services.banks.readings import text_hash
 from survey.services.plans.planning import plan_stage
@@ -169,9 +172,86 @@ def test_the_chance_of_a_guess_is_that_of_its_run_in_the_pool_and_of_the_pool(ta
     play(study)
     files.write_export(study, tmp_path)
     with (tmp_path / "guesses.csv").open(newline="", encoding="utf-8") as file:
-        (written,) = {float(row["probability"]) for row in csv.DictReader(file)}
+        rows = list(csv.DictReader(file))
+    (written,) = {float(row["probability"]) for row in rows}
+    guess = TokenGuess.objects.select_related("response__assignment__slot__item__token_run__question").order_by("pk")
+    for row, one in zip(rows, guess, strict=True):
+        run = one.response.assignment.slot.item.token_run
+        assert (int(row["position"]), int(row["place"])) == (run.start + one.place, one.place + 1)
+        assert row["truth"] == run.text_of(run.run_tokens[one.place]) and row["guess"] == one.text
+        assert (int(row["true_token"]), row["right"]) == (run.run_tokens[one.place].id, str(int(one.right)))
     ((inside, pool),) = {(slot.inclusion_probability, slot.pool_probability) for slot in stage.slots.all()}
     assert pool < 1 and written == pytest.approx(inside * pool)
+
+
+def test_priorities_are_of_the_guesses_at_each_token_and_of_what_the_model_held_likeliest(
+    tales: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six people guess six runs, each run twice."""
+    design = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.4}
+    stages = [*STUDY["stages"], {**STUDY["stages"][0], "design": design}]
+    options = {**STUDY["instrument"]["options"], "priority": "uncertainty"}
+    study = cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": options}, "stages": stages})
+    opened(study)
+    for _person in range(6):
+        play(study)
+    instrument = instruments.of_study(study)
+    questions = instrument.usable(list(study.bank.questions.order_by("position")))
+    rows, heard = instrument.universe(questions), {}
+
+    def share(features: Any, text: Any, guessed: Any, n: Any, right: Any) -> Any:
+        heard.update(n=n, right=right, guessed=guessed)
+        return np.full(len(features), 0.5)
+
+    def sure(predicted: Any, run: Any, times: Any) -> Any:
+        heard.update(times=times)
+        return times
+
+    def apart(predicted: Any, model: Any, run: Any) -> Any:
+        heard.update(model=model, run=run)
+        return predicted
+
+    for name, function in (("predicted_share", share), ("uncertainty", sure), ("gap", apart)):
+        monkeypatch.setattr(priorities.priority, name, function)
+    of = {"rows": rows, "questions": questions, "chances": None, "answers": study_answers(study)}
+    instrument.priority.of(**of, rng=np.random.default_rng(1))
+    assert sorted(heard["times"].tolist())[-7:] == [0, *[2] * 6] and set(heard["n"].tolist()) == {2}
+    assert heard["right"].sum() == TokenGuess.objects.filter(right=True).count()
+    assert len(heard["guessed"]) * 2 == TokenGuess.objects.count()
+    monkeypatch.setitem(instrument.__dict__, "options", instrument.options.model_copy(update={"priority": "gap"}))
+    instrument.priority.of(**of, rng=np.random.default_rng(1))
+    texts = passages.texts_of(questions)
+    said = passages.expectations_of(passages.source_of(study.config.models[0]), instrument.tokenizer, texts)
+    cut, words = passages.tokens_of(instrument.tokenizer, texts), passages.vocabulary_of(instrument.tokenizer)
+    expected = []
+    for number, row in enumerate(rows):
+        question = questions[row["question"]]
+        sha256 = text_hash(question.plain)
+        for position in range(int(row["start"]), int(row["start"]) + 8):
+            token = cut[sha256][position]
+            if words.id_of(question.plain[token["start"] : token["end"]]) == token["id"]:
+                expected.append((number, float(said[sha256][position]["top_id"] == token["id"])))
+    assert list(zip(heard["run"].tolist(), heard["model"].tolist(), strict=True)) == expected
+    assert 0 < sum(right for _run, right in expected) < len(expected)
+
+
+def test_runs_fill_a_passage_and_count_when_every_token_was_guessed(
+    tales: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = cast.study(**STUDY)
+    instrument = instruments.of_study(study)
+    questions = list(study.bank.questions.order_by("position"))
+    monkeypatch.setattr(instrument, "token_counts", lambda _questions: [16, 17, 24, 15])
+    assert instrument.universe(questions).tolist() == [(0, 0), (0, 8), (1, 0), (1, 8), (2, 0), (2, 8), (2, 16)]
+    assert instrument.usable(questions) == questions[:3]
+    run = SimpleNamespace(asked_places=[0, 2, 3])
+    for guesses, is_whole in ((0, False), (2, False), (3, True)):
+        made = [SimpleNamespace(token_guess=None)] * guesses
+        answer = SimpleNamespace(
+            slot=SimpleNamespace(item=SimpleNamespace(token_run=run)),
+            responses=SimpleNamespace(all=lambda own=made: own),
+        )
+        assert instrument.counts_unfinished(answer) is is_whole
 
 
 def _answers(folder: Path) -> list[dict[str, str]]:

@@ -22,6 +22,7 @@ from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWo
 from survey.instruments.next_token.estimands import NextTokenEstimates
 from survey.instruments.next_token.reports import charts
 from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
+from survey.services.results.expectations.errors import freedom, interval, two_way_variance
 
 PUBLIC = Path(settings.HUNCH_STUDY_DATA) / "human" / "redwood"
 # Who tried the game out: the data's owners.
@@ -233,6 +234,10 @@ def test_people_are_listed_by_their_share_beside_the_models_where_these_are_know
     assert analysis.by_person(table, least=7) == []
     turned = small(people=["q", "p"], right=1 - small().right)
     assert [one[0] for one in analysis.by_person(turned, least=6)] == ["p", "q"]
+    busy = small(
+        person=np.repeat([0, 1], [3, 9]), people=["q", "p"], right=np.array([1.0, 1, 0, *[1.0] * 4, *[0.0] * 5])
+    )
+    assert [one[:3] for one in analysis.by_person(busy, least=3)] == [("q", 3, 2), ("p", 9, 4)]
     assert analysis.numbers_of(np.array([4, 7, 4, 4, 7])).tolist() == [1, 1, 2, 3, 2]
 
 
@@ -306,7 +311,7 @@ def test_what_guesses_estimate_is_a_ratio_of_all_tokens_and_of_each_kind() -> No
         item = SimpleNamespace(token_run=SimpleNamespace(run_tokens=tokens, text_of=lambda token: token.text))
         return SimpleNamespace(slot=SimpleNamespace(item=item), responses=SimpleNamespace(all=lambda: made))
 
-    answers = [run(0, ["Birds", "s", ","], [True, False, True]), run(9, [" fly", "s"], [False, True])]
+    answers = [run(0, ["Birds", "s", ","], [True, False, True]), run(9, ["s", " fly"], [True, False])]
     measures = {one.name: one for one in NextTokenEstimates().estimands(answers).measures}
     assert (measures["right"].values.tolist(), measures["right"].per.tolist()) == ([2, 1], [3, 2])
     words = measures["right_begins_a_word"]
@@ -315,3 +320,42 @@ def test_what_guesses_estimate_is_a_ratio_of_all_tokens_and_of_each_kind() -> No
     assert (marks.values.tolist(), marks.where.tolist(), marks.per.tolist()) == ([1, 0], [True, False], [1, 0])
     assert measures["right_goes_on"].values.tolist() == [0, 1]
     assert NextTokenEstimates().outcomes(answers)["right"] == pytest.approx([2 / 3, 1 / 2])
+
+
+def test_a_means_interval_is_by_person_and_passage_with_the_weights_of_its_guesses() -> None:
+    rng = np.random.default_rng(6)
+    person, passage = np.tile(np.arange(6), 8), np.repeat(np.arange(8), 6)
+    values, weight = rng.random(48), np.where(passage % 2 == 0, 3.0, 1.0)
+    names = [str(one) for one in range(8)]
+    many = {name: np.ones(48, dtype=int) for name in ("position", "place", "number")}
+    table = small(
+        person=person, passage=passage, people=names[:6], passages=names, right=values, weight=weight,
+        guess=["x"] * 48, truth=["x"] * 48, models=[], **many,
+    )  # fmt: skip
+    found = analysis.mean(values, table, scale="number")
+    mean = np.average(values, weights=weight)
+    added, share = weight * (values - mean) / weight.sum(), weight / weight.sum()
+    expected = interval(mean, two_way_variance(added, person, passage), freedom(share, person, passage))
+    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+    of_share = analysis.mean(values, table)
+    assert of_share.low is not None and of_share.high is not None and of_share.error == pytest.approx(expected.error)
+    logits = [math.log(one / (1 - one)) for one in (of_share.low, mean, of_share.high)]
+    assert logits[1] - logits[0] == pytest.approx(logits[2] - logits[1])
+
+
+def test_people_who_are_always_right_make_the_share_of_several_guesses_uncertain() -> None:
+    """Each of six positions has three right guesses of six: by the same three people, or by each person in half."""
+    person, passage = np.tile(np.arange(6), 6), np.repeat(np.arange(6), 6)
+    found = []
+    for right in (person < 3, (person + passage) % 2 == 0):
+        table = small(
+            person=person, passage=passage, people=list("pqrstu"), passages=list("abcdef"),
+            position=np.zeros(36, dtype=int), place=np.ones(36, dtype=int), number=np.ones(36, dtype=int),
+            right=right.astype(float), weight=np.ones(36), guess=["a" if one else "b" for one in right],
+            truth=["a"] * 36, models=[],
+        )  # fmt: skip
+        figures = analysis.ensemble(table)
+        assert figures is not None and figures.person.value == pytest.approx(0.5)
+        found.append(figures.person)
+    consistent, mixed = (one.error or 0 for one in found)
+    assert consistent > 0.15 and mixed < 1e-6

@@ -112,6 +112,9 @@ def test_items_are_pairs_of_replies_to_prompts_that_have_both(prompts: None) -> 
     instrument = instruments.of_study(study)
     questions = instrument.usable(list(study.bank.questions.order_by("position")))
     assert instrument.universe_size(questions) == 9 * 3 + 1
+    # Another order of the models, or other replies, make other items.
+    models, replies = instrument.drawn_by()
+    assert models == list(MODELS) and replies[:2] == [[0, [0, 1, 2]], [1, [0, 1, 2]]] and len(replies) == 10
 
 
 def test_a_bank_of_327_prompts_and_four_models_has_1962_items(db: None) -> None:
@@ -473,6 +476,12 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
     assert [(one.chance_a, one.towards_a, one.first) for one in stated] == [
         (pytest.approx(0.75), pytest.approx(1.75), "b")
     ] * 2
+    there = ("by chances", [f"p{n}" for n in range(10)], ["code"] * 10)
+    for models, turn in ((MODELS, 1), (MODELS[::-1], -1)):
+        told = judges_of(study.bank_id, models, there[1], there[2])[there[0]]
+        assert told.chance == pytest.approx([0.75 if turn > 0 else 0.25] * 2)
+        assert told.value == pytest.approx([1.75 * turn] * 2) and told.first.tolist() == [-turn] * 2
+        assert told.outcome.tolist() == [turn] * 2 and (told.a < told.b).all()
     alone = JudgeVerdict.objects.filter(judge__name="alone").values_list("towards_a", "first", "reply")
     assert set(alone) == {(0.0, "", "6\n6")}
 

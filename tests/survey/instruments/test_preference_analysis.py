@@ -32,8 +32,11 @@ from survey.instruments.preference.analysis.judgements import JudgedItems, Judge
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 from survey.instruments.preference.analysis.style import lengths, style_of
 from survey.instruments.preference.estimands import PreferenceEstimates
+from survey.instruments.preference.export import files
+from survey.instruments.preference.instrument import Preference
 from survey.instruments.preference.labels import KNOWN
 from survey.instruments.preference.models import ReplyJudgement
+from survey.instruments.preference.reports.reading_files import read_material
 from survey.instruments.preference.rows import judgements_of
 from survey.instruments.preference.screens import a_is_first
 from survey.instruments.preference.verdicts import names_of
@@ -790,9 +793,11 @@ def judged(
     comparison = SimpleNamespace(question=question, a=replies[0], b=replies[1], a_id=1, b_id=1 if same else 2)
     places = {} if place is None else {"helpful": place, "truthful": 9 - place}
     judgement = ReplyJudgement(a_first=a_first, cannot_judge=place is None, place=place, places=places)
+    drawn = {"inclusion_probability": 0.5, "pool_probability": 0.4, "design_weight": 5.0, "role": "sampled"}
+    respondent = SimpleNamespace(pseudonym=f"r-{more.get('person', 7)}")
     return SimpleNamespace(
-        slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison)),
-        sitting=SimpleNamespace(respondent_id=more.get("person", 7)),
+        slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison), stage=SimpleNamespace(index=2), **drawn),
+        sitting=SimpleNamespace(respondent_id=more.get("person", 7), respondent=respondent),
         **{KNOWN: judgement},
     )
 
@@ -815,6 +820,34 @@ def test_answers_are_read_towards_the_model_that_the_study_names_first() -> None
     other = judgements_of(answers, models=("raven", "owl"), scale="truthful", prompts=("p0", "p1", "p2"))
     assert (other.value.tolist(), other.prompt.tolist()) == ([-2.5, 2.5, 0.5], [2, 1, 1])
     assert (other.a.tolist(), other.b.tolist()) == ([1, 1, 1], [0, 0, 0]) and other.probability.tolist() == [1, 1, 1]
+
+
+def test_exported_preferences_have_both_phases_chance_and_nobody_who_could_not_judge() -> None:
+    answers: list[Any] = [judged(2, a_first=False, person=3), judged(None)]
+    (file, _judgements) = files(None, (), answers)
+    (row,) = (dict(zip([column.name for column in file.columns], one, strict=True)) for one in file.rows)
+    assert row == {
+        "prompt": "p1",
+        "category": "task of p1",
+        "model_a": "owl",
+        "model_b": "raven",
+        "annotator": "r-3",
+        "rating_a": -2.5,
+        "first": "b",
+        "probability": pytest.approx(0.5 * 0.4),
+        "stage": 2,
+        "role": "sampled",
+        "reply_a_key": 1,
+        "reply_b_key": 2,
+    }
+
+
+def test_all_that_was_said_of_two_replies_is_hashed() -> None:
+    answer: Any = judged(2, a_first=False)
+    getattr(answer, KNOWN).reason = "clearer"
+    said = {"helpful": 2, "truthful": 7}
+    assert Preference().answer_values(answer) == [False, False, said, "clearer"]
+    assert Preference().answer_values(judged(None)) == [True, True, {}, ""]  # type: ignore[arg-type]
 
 
 def test_what_judgements_estimate_leaves_out_who_could_not_judge() -> None:
@@ -963,3 +996,46 @@ def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_t
     ((straight,), (round_,)) = one.assisted, other.assisted
     assert straight.assisted.value == pytest.approx(round_.assisted.value)
     assert straight.people.value == pytest.approx(np.average(people.win, weights=people.weight))
+
+
+def test_rows_of_files_are_towards_the_model_that_an_items_first_row_names(tmp_path: Path) -> None:
+    comparisons, judgements_file = tmp_path / "c.csv", tmp_path / "j.csv"
+    comparisons.write_text(
+        "prompt,category,model_a,model_b,annotator,outcome,rating_a,first,probability,role,reply_a,reply_b\n"
+        "p1,code,raven,owl,x,a,,a,0.5,sampled,aa bb,c\n"
+        "p1,,owl,raven,y,,2.5,a,0.25,holdout,c,aa bb\n"
+        "p2,talk,owl,raven,,tie,0.5,,,sampled,,\n"
+        "p2,,owl,raven,,b,,b,,sampled,,\n"
+        "p3,talk,owl,raven,x,a,,,,control,,\n"
+        "p3,talk,owl,raven,x,a,,,,repeat,,\n"
+        "p4,talk,owl,wren,,,,,,sampled,,\n"
+    )
+    judgements_file.write_text(
+        "prompt,model_a,model_b,judge,outcome,rating_a,first,chance_a\n"
+        "p1,owl,raven,j,a,,b,0.8\n"
+        "p2,owl,raven,j,unreadable,,,\n"
+        "p4,wren,owl,k,,-1.5,a,\n"
+    )
+    found = read_material(comparisons, judgements_file)
+    people, names = found.people, found.people.models
+    assert names == ("owl", "raven", "wren") and people.prompts == ("p1", "p2", "p4")
+    assert [(names[a], names[b]) for a, b in zip(people.a, people.b, strict=True)] == [
+        ("raven", "owl"),
+        ("raven", "owl"),
+        ("owl", "raven"),
+        ("owl", "raven"),
+    ]
+    assert (people.outcome.tolist(), people.value.tolist()) == ([1, -1, 0, -1], [1, -2.5, 0.5, -1])
+    assert (people.first.tolist(), people.probability.tolist()) == ([1, -1, 0, -1], [0.5, 0.25, 1, 1])
+    assert people.category.tolist() == ["code", "code", "talk", "talk"] and found.names == ("x", "y")
+    assert people.person[:2].tolist() == [0, 1] and len(set(people.person.tolist())) == 4
+    assert any("2 answers to controls and repeats are left out" in note for note in found.notes)
+    j, k = found.judges["j"], found.judges["k"]
+    assert (j.outcome.tolist(), j.value.tolist(), j.first.tolist()) == ([-1, 2], [-1, 0], [1, 0])
+    assert j.chance[0] == pytest.approx(0.2) and np.isnan(j.chance[1]) and j.category.tolist() == ["code", "talk"]
+    assert (k.outcome.tolist(), k.value.tolist(), k.first.tolist()) == ([1], [1.5], [-1])
+    (style,) = found.styles.values()
+    assert style == style_of("aa bb", "c") and [(one.what, one.count) for one in found.lengths] == [
+        ("replies of owl", 1),
+        ("replies of raven", 1),
+    ]

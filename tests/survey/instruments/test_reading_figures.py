@@ -16,7 +16,7 @@ from bandit import student_t_quantile
 from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
 from survey.exceptions import HunchError
-from survey.instruments.self_paced_reading import demonstration
+from survey.instruments.self_paced_reading import demonstration, export
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.cleaning import (
     CleaningRules,
@@ -25,8 +25,10 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
     cleaned,
     share_right,
 )
+from survey.instruments.self_paced_reading.estimands import ReadingEstimates
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
+from survey.services.results.expectations.errors import LEVEL
 from tests.survey.instruments.test_cloze_figures import number
 
 MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "people": "cloze_s"}
@@ -409,3 +411,52 @@ def test_a_share_of_right_answers_has_wilsons_interval_with_students_quantile() 
     middle = (share + t**2 / n / 2) / (1 + t**2 / n)
     half = t / (1 + t**2 / n) * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
     assert (found.value, found.low, found.high) == pytest.approx((0.75, middle - half, middle + half))
+
+
+def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
+    rng = np.random.default_rng(9)
+    person, passage = np.tile(np.arange(5), 24), np.repeat(np.arange(6), 20)
+    base = np.column_stack([np.ones(120), rng.normal(3, 1, 120)])
+    both = np.column_stack([base, rng.normal(size=(120, 2))])
+    ways = rng.normal(0, 3, 5)[person] + rng.normal(0, 6, 6)[passage]
+    wanted = both @ [200.0, 10.0, 8.0, 3.0] + ways * both[:, 2] + rng.normal(0, 5, 120)
+    columns = Columns(base, both, wanted, np.zeros(120, dtype=np.int64), np.arange(120))
+    each, total = figures.slopes(columns, person, passage)
+    summed = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    by_person, by_passage = (figures._jackknife(columns, group, summed) for group in (person, passage))
+    pairs = figures._of_groups(slopes_of(columns).added @ summed.T, person * 6 + passage)
+    variance = np.maximum(by_person + by_passage - pairs, np.maximum(by_person, by_passage))
+    t = student_t_quantile(LEVEL, 4)
+    for slope, one in zip([*each, total], variance, strict=True):
+        assert slope.low is not None and slope.value - slope.low == pytest.approx(t * np.sqrt(one))
+    assert variance[0] > by_person[0] and total.value == pytest.approx(sum(one.value for one in each))
+
+
+def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the_sitting() -> None:
+    passage = SimpleNamespace(
+        words=["Rain", "fell."], asks="Dry?", question=SimpleNamespace(external_id="t1", task=None)
+    )
+    given = [
+        SimpleNamespace(
+            word_times=SimpleNamespace(
+                times=[310, 290], lead_ms=150, server_ms=900, means="key", marks=["focus", "clock"]
+            )
+        ),
+        SimpleNamespace(passage_answer=SimpleNamespace(yes=True, right=False)),
+    ]
+    answer: Any = SimpleNamespace(
+        slot=SimpleNamespace(item=SimpleNamespace(read_passage=passage)),
+        sitting=SimpleNamespace(respondent=SimpleNamespace(pseudonym="r-1")),
+        position=4,
+        responses=SimpleNamespace(all=lambda: given),
+    )
+    assert [list(row) for row in export.word_rows([answer])] == [
+        ["r-1", "t1", 4, 0, "Rain", 310, 0, "focus clock"],
+        ["r-1", "t1", 4, 1, "fell.", 290, 0, "focus clock"],
+    ]
+    passage.question.task = SimpleNamespace(name="news")
+    assert export.values(answer) == ["t1", "news", 2, 600, 150, 900, "key", "focus clock", "Dry?", 1, 0]
+    assert ReadingEstimates().outcomes([answer])["right"].tolist() == [0]
+    del given[1]
+    assert [list(row)[-2] for row in export.word_rows([answer])] == [None, None]
+    assert export.values(answer)[-2:] == [None, None]

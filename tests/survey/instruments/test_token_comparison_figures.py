@@ -4,8 +4,10 @@ import csv
 import json
 import math
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -35,6 +37,8 @@ from survey.instruments.token_comparison.analysis.rewards import RATIOS
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
 from survey.instruments.token_comparison.chances import chance_of_any, chance_of_one
 from survey.instruments.token_comparison.estimands import ComparisonEstimates
+from survey.instruments.token_comparison.export import answer_rows
+from survey.instruments.token_comparison.instrument import TokenComparison
 from survey.instruments.token_comparison.reports import own_answers
 from survey.instruments.token_comparison.reports.findings import LOSSES, StudyComparisons, findings, work_out
 from survey.instruments.token_comparison.screens import true_is_left
@@ -524,6 +528,26 @@ def test_the_error_of_draws_is_that_of_the_mean_of_these_draws() -> None:
     assert terms(rare, answers).log_e[0] == pytest.approx(math.log((1 + 3 * (2 * one + 4 * other) / 6) / 4))
 
 
+def test_draws_without_an_answer_are_as_uncertain_as_those_with_one() -> None:
+    """Three draws of three other tokens, two of which are answered: their spread is raised to all three."""
+    c, _answers, _values = one_context()
+    c = replace(
+        c,
+        context=np.zeros(3, dtype=int),
+        multiplicity=np.ones(3),
+        log_g_other=np.log([0.5, 0.2, 0.1]),
+        item_weight=np.ones(3),
+    )
+    one, other = 0.3 / 0.5 * 2, 0.3 / 0.2 * 0.5
+    answers = ComparisonAnswers(np.array([0, 1]), np.array([0, 0]), np.log([2.0, 0.5]))
+    mean = (one + other) / 2
+    e = (1 + 3 * mean) / 4
+    squares = 3 * ((one - other) / 2) ** 2 * (3 / 2) + 4 * (1 / 4) * (3 / 4) * (1 - mean) ** 2
+    found = terms(c, answers)
+    assert found.log_e[0] == pytest.approx(math.log(e))
+    assert found.relative_error[0] == pytest.approx(math.sqrt(squares / 3 / 4) / e)
+
+
 def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
     """Two people on the token that was drawn twice: beside the spread of draws, two of four draws share one mean."""
     c, _answers, (_one, other) = one_context()
@@ -628,3 +652,54 @@ def test_the_side_of_the_true_token_is_drawn_for_each_person_item_and_stage() ->
         [side(1, 1, number) for number in range(200)],
     ):
         assert 70 < sum(changes) < 130
+
+
+def test_an_answer_counts_before_its_reveal_and_the_endowment_comes_once() -> None:
+    instrument = TokenComparison()
+    options = SimpleNamespace(endowment=500, points_per_bonus_point=100)
+    instrument.options_for = lambda _assignment: options  # type: ignore[method-assign]
+    stated = SimpleNamespace(percent_left=30, true_is_left=False, percent_true=70, reward=Decimal("-12.5"))
+
+    def answered(*given: object) -> Any:
+        made = [SimpleNamespace(stated_chance=one) for one in given]
+        return SimpleNamespace(responses=SimpleNamespace(all=lambda: made))
+
+    assert instrument.counts_unfinished(answered(stated)) and not instrument.counts_unfinished(answered())
+    assert instrument.answer_values(answered(stated)) == [30, False] and instrument.answer_values(answered()) == []
+    for position, points in ((1, Decimal("4.8750")), (2, Decimal("-0.1250"))):
+        response: Any = SimpleNamespace(
+            screen="compare", stated_chance=stated, assignment=SimpleNamespace(position=position)
+        )
+        score = instrument.score(response)
+        assert score is not None and score.value == points
+    assert instrument.score(SimpleNamespace(screen="revealed")) is None  # type: ignore[arg-type]
+
+
+def test_the_file_of_answers_has_what_nobody_was_asked_about() -> None:
+    """One context: the true token was drawn twice, one other was answered by two people, and one by nobody."""
+    others = [SimpleNamespace(id=7, times=3, log_g=-1.0), SimpleNamespace(id=9, times=1, log_g=-2.0)]
+    context = SimpleNamespace(position=12, same=2, true_id=5, log_g_true=-0.5, others=others)
+    pair = SimpleNamespace(
+        context_id=1,
+        context=context,
+        other_id=7,
+        multiplicity=3,
+        log_g_other=-1.0,
+        question=SimpleNamespace(external_id="t"),
+    )
+
+    def answered(name: str, percent: int) -> Any:
+        made = [SimpleNamespace(stated_chance=SimpleNamespace(percent_true=percent))]
+        return SimpleNamespace(
+            slot=SimpleNamespace(item=SimpleNamespace(token_pair=pair)),
+            sitting=SimpleNamespace(respondent=SimpleNamespace(pseudonym=name)),
+            responses=SimpleNamespace(all=lambda: made),
+        )
+
+    rows = [list(row) for row in answer_rows([answered("r-1", 70), answered("r-2", 20)])]
+    assert rows == [
+        ["r-1", "t@12", "t", "7", 3, 70, -0.5, -1.0],
+        ["r-2", "t@12", "t", "7", 3, 20, -0.5, -1.0],
+        ["", "t@12", "t", "5", 2, None, -0.5, -0.5],
+        ["", "t@12", "t", "9", 1, None, -0.5, -2.0],
+    ]

@@ -109,6 +109,7 @@ def test_files_say_which_models_dominate_and_what_people_get_from_them(files, tm
     )
     out, _err = run(files, "--threshold=0.6", "--out", str(tmp_path / "out"))
     (pair,) = csv.DictReader((tmp_path / "out" / "domination.csv").open())
+    assert (pair["better_unreadable"], pair["worse_unreadable"]) == ("", "")  # Nobody knows it of a file.
     # "one" is wrong about m:2b alone; x:9 is no question of the file.
     assert (pair["better"], pair["worse"], pair["questions"]) == ("better", "one", "3")
     assert (pair["more"], pair["exceptions"], pair["dominates"]) == ("1", "0", "1")

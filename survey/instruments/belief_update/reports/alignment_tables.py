@@ -1,4 +1,5 @@
-"""Tables and figure of language models on trial, of a study or from files. Imports only contracts and charts."""
+"""Tables and figure of language models on trial, of a study or from files. Imports only contracts, columns and
+charts."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -125,10 +125,10 @@ class DominationReport(Report):
 
 
 def pairs_table(
-    pairs: Sequence[Domination], holding: set[tuple[str, str]], unreadable: Mapping[str, Unreadable]
+    pairs: Sequence[Domination], holding: set[tuple[str, str]], unreadable: Mapping[str, Unreadable] | None = None
 ) -> Table:
     """Every pair of models; `holding`: those in which the better one dominates, up to the allowed exceptions;
-    `unreadable`: of each model's replies."""
+    `unreadable`: of each model's replies; None where its answers are a file's."""
     rows: list[list[Any]] = []
     shown = []
     for pair in pairs:
@@ -137,7 +137,7 @@ def pairs_table(
             [
                 *(pair.better, pair.worse, pair.questions, pair.better_correct, pair.worse_correct),
                 *(pair.more, pair.exceptions, pair.exception_share, int(dominates)),
-                *(unreadable[pair.better].replies, unreadable[pair.worse].replies),
+                *(unreadable and unreadable[name].replies for name in (pair.better, pair.worse)),
             ]
         )
         share = "–" if pair.exception_share is None else f"{100 * pair.exception_share:.1f} %"
