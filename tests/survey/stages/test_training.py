@@ -5,13 +5,11 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from django.apps import apps
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
@@ -455,25 +453,6 @@ def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(predictor_training, "score", slowly)
     assert jobs.run_step(step.pk) is False
     assert not Evaluation.objects.exists()
-
-
-# Rows from before
-
-
-def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> None:
-    migration = import_module("survey.migrations.0003_leaderboard")
-    second = judged_stage()
-    PredictorRun.objects.filter(role="baseline").update(stage=second)
-    JobStep.objects.update(predictor_run=None)
-    old = {"n": 12, "auc": {"overall": 0.6}}
-    Evaluation.objects.update(metrics=old)
-    migration.name_the_runs(apps, None)
-    migration.nest_figures(apps, None)
-    named = set(JobStep.objects.values_list("kind", "predictor_run__name"))
-    assert ("train", "same_task") in named and {name for kind, name in named if kind != "train"} == {None}
-    assert Evaluation.objects.first().metrics == {"naive": old}  # type: ignore[union-attr]
-    migration.flatten_figures(apps, None)
-    assert Evaluation.objects.first().metrics == old  # type: ignore[union-attr]
 
 
 # Files
