@@ -41,11 +41,13 @@ def statements_to_create(vendor: str) -> list[str]:
 
 def statements_to_drop(vendor: str) -> list[str]:
     """The statements that drop the triggers."""
-    if vendor == "postgresql":
-        kinds = ("rows", "truncate")
-        return [f"DROP TRIGGER IF EXISTS {table}_{kind} ON {table}" for table in TABLES for kind in kinds]
-    kinds = ("update", "delete", "replace")
-    return [f"DROP TRIGGER IF EXISTS {table}_{kind}" for table in TABLES for kind in kinds]
+    is_postgresql = vendor == "postgresql"
+    names = ("rows", "truncate") if is_postgresql else ("update", "delete", "replace")
+    return [
+        f"DROP TRIGGER IF EXISTS {table}_{name}{f' ON {table}' if is_postgresql else ''}"
+        for table in TABLES
+        for name in names
+    ]
 
 
 def create(apps: Any, schema_editor: Any) -> None:
