@@ -104,7 +104,10 @@ def tables_are_of_this_version(databases: Sequence[str] | None = None, **_kwargs
     if not databases or DEFAULT_DB_ALIAS not in databases:
         return []
     wrong = database.version_of_others(MigrationLoader(connections[DEFAULT_DB_ALIAS]))
-    return [Error(f"DATABASE_URL: {wrong[0]}.", hint=f"Do this: {wrong[1]}.", id="hunch.E006")] if wrong else []
+    if wrong is None:
+        return []
+    what, fix = wrong
+    return [Error(f"DATABASE_URL: {what}.", hint=f"{fix[0].upper()}{fix[1:]}.", id="hunch.E006")]
 
 
 @register(deploy=True)
