@@ -44,7 +44,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "study_status": "Show stages, answers and the work between them.",
         "receivers": "Say where a study's alerts are sent, and change it.",
         "retry_steps": "Do failed work between two stages again.",
-        "score_uniform": "Score uniform items where an earlier version kept none.",
         "verify_stage": "Draw a stage's plan again and compare it with the stored one.",
         "pilot_report": "Show what a study's pilot found.",
         "simulate": "Send simulated respondents through the pages.",

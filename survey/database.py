@@ -1,4 +1,4 @@
-"""How long PostgreSQL waits for us, and how many connections we need. Imports Django alone.
+"""How long PostgreSQL waits for us, how many connections we need, and whose tables there are. Imports Django alone.
 
 Pages wait briefly: a lock that somebody holds for ever must not take the whole site. Jobs (commands, workers, exports)
 may take long. Every process begins with the limits of jobs; the web process takes those of pages (survey/wsgi.py).
@@ -10,12 +10,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.signals import request_started
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Model
+
+if TYPE_CHECKING:
+    from django.db.migrations.loader import MigrationLoader
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +28,9 @@ logger = logging.getLogger(__name__)
 WORKERS = 2 + 1 + 2
 PARENTS = 3
 COMMANDS = 5
+
+# Each database that a version before 1.0 made has run this migration, which is now a part of the first one.
+BEFORE_1_0 = ("survey", "0002_designs_and_roles")
 
 # Seconds for which a connection that was found usable is known to be, as long as the database sends nothing of itself.
 KNOWN_FOR = 20.0
@@ -165,3 +172,24 @@ def room() -> Room | None:
             [settings.HUNCH_APPLICATION_NAME],
         ).fetchone()
     return Room(allowed=int(allowed), held_by_others=int(others), needed=connections_needed())
+
+
+def version_of_others(loader: "MigrationLoader") -> tuple[str, str] | None:
+    """What is wrong and what to do, where another version of Hunch made tables that this one cannot use.
+
+    `loader` has read which migrations this database has run. Those of packages are not looked at: a package may leave
+    out what it has squashed.
+    """
+    ours = {config.label for config in apps.get_app_configs() if config.name.partition(".")[0] == "survey"}
+    unknown = loader.applied_migrations.keys() - loader.disk_migrations.keys()
+    if BEFORE_1_0 in unknown:
+        return (
+            "a version before 1.0 made this database, which cannot be brought up to this one",
+            "read it with the version that made it, and name an empty database in DATABASE_URL for this one",
+        )
+    if later := sorted(f"{app}.{name}" for app, name in unknown if app in ours):
+        return (
+            f"a later version made this database: this one does not know {', '.join(later[:5])}",
+            "install the version that made it",
+        )
+    return None

@@ -168,14 +168,14 @@ class ProcessManager:
             # A waiting thread leaves its core to the web server. If it spun, a shared machine would be half as fast.
             "OMP_WAIT_POLICY": "PASSIVE",
         }
-        ml_queues = ",".join((queues.TRAIN, queues.SCORE, queues.BEFORE))
+        computed = f"{queues.TRAIN},{queues.SCORE}"
         gunicorn = [*python, "gunicorn", "-c", "python:survey.gunicorn_config"]
         services = [
             Service("web", [*gunicorn, "--bind", f"fd://{listener}", "survey.wsgi"]),
             Service("worker", [*worker, "-Q", queues.DEFAULT, "-c", "2", "-n", "default@%h"]),
             Service(
                 "worker-ml",
-                [*worker, "-Q", ml_queues, "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
+                [*worker, "-Q", computed, "-c", "1", "-n", "ml@%h", "--pool-start-method", "spawn"],
                 computing,
             ),
             # Two collections at a time, each with many requests. A model on this machine's disk computes here, too.

@@ -10,7 +10,3 @@ TRAIN = "train"  # one member of a predictor
 SCORE = "score"  # scoring, evaluating, and drawing from all items
 COLLECT = "collect"  # asking language models
 ALL = (DEFAULT, TRAIN, SCORE, COLLECT)
-
-# Where training, scoring and collecting were put before 0.1.0 was released. The worker that trains takes them from here
-# too: while an installation is updated, a beat of before may still send some. To be dropped after 0.1.
-BEFORE = "ml"

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.loader import MigrationLoader
 
 from survey import database
 
@@ -95,6 +96,18 @@ def connections_suffice(databases: Sequence[str] | None = None, **_kwargs: Any) 
     if room.is_impossible:
         return [Error(room.sentence, hint=hint, id="hunch.E004")]
     return [Warning(room.sentence, hint=hint, id="hunch.W002")]
+
+
+@register(Tags.database)
+def tables_are_of_this_version(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+    """`migrate` runs this too. It would take the tables of another version for its own, or fail half-way."""
+    if not databases or DEFAULT_DB_ALIAS not in databases:
+        return []
+    wrong = database.version_of_others(MigrationLoader(connections[DEFAULT_DB_ALIAS]))
+    if wrong is None:
+        return []
+    what, fix = wrong
+    return [Error(f"DATABASE_URL: {what}.", hint=f"{fix[0].upper()}{fix[1:]}.", id="hunch.E006")]
 
 
 @register(deploy=True)

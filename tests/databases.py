@@ -3,18 +3,15 @@
 Migrating takes seconds. So the migrated SQLite file stays in pytest's cache until a migration or a model changes.
 """
 
-import copy
 import fcntl
 import hashlib
 import os
 import shutil
 import sqlite3
 import sys
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partialmethod
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,10 +21,9 @@ import django
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.migrations.state import ModelState, ProjectState
-from django.db.models import Field
 from django.test import TransactionTestCase
 
+from survey.models import audit_triggers
 from tests import kept
 
 STORED = Path(__file__).parents[1] / ".pytest_cache" / "migrated"
@@ -53,31 +49,13 @@ def database_of_our_own() -> Iterator[None]:
         connection.creation.destroy_test_db(real, verbosity=0)
 
 
-@contextmanager
-def without_tables(folder: Path) -> Iterator[None]:
-    """The default connection leads to a new database with no tables at all, which is removed at the end."""
-    first, name = connection.settings_dict["NAME"], str(folder / "empty.sqlite3")
-    if connection.vendor == "postgresql":
-        name = f"empty_{uuid.uuid4().hex[:12]}"
-        with connection.creation._nodb_cursor() as cursor:
-            cursor.execute(f'CREATE DATABASE "{name}"')
-    lead_to(name)
-    try:
-        yield
-    finally:
-        lead_to(first)
-        if connection.vendor == "postgresql":
-            with connection.creation._nodb_cursor() as cursor:
-                cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-def copy_template(name: str, template: str = "") -> None:
-    """Another database with all tables and no rows, or as that template."""
+def copy_template(name: str) -> None:
+    """Another database with all tables and no rows."""
     if connection.vendor == "sqlite":
         Path(name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(template or _known["template"], name)
+        shutil.copyfile(_known["template"], name)
     else:
-        _drop_and_create(name, template or _known["template"])
+        _drop_and_create(name, _known["template"])
 
 
 def _empty(_test: TransactionTestCase, migrated: list[kept.Table]) -> None:
@@ -98,48 +76,12 @@ def _empty(_test: TransactionTestCase, migrated: list[kept.Table]) -> None:
 @contextmanager
 def unguarded() -> Iterator[None]:
     """Without the triggers that refuse changes of the audit: what somebody who rules the database can do."""
-    triggers = import_module("survey.migrations.0020_audit_chain")
     with connection.cursor() as cursor:
-        for statement in triggers.unguards(connection.vendor):
+        for statement in audit_triggers.statements_to_drop(connection.vendor):
             cursor.execute(statement)
         yield
-        for statement in triggers.guards(connection.vendor):
+        for statement in audit_triggers.statements_to_create(connection.vendor):
             cursor.execute(statement)
-
-
-@contextmanager
-def models_rendered_sparingly() -> Iterator[None]:
-    """Migrate in less than half the time. After each change of a relation Django renders all models that lead to one
-    another, from copies of their fields. Here it renders those that the changed one leads to, as it does after other
-    changes, and copies fields without taking them apart. Before Python runs in a migration it renders all of them.
-    """
-    find = ProjectState._find_reload_model
-
-    def find_direct(state: ProjectState, app_label: str, model_name: str, delay: bool = False) -> set[Any]:
-        return find(state, app_label, model_name, delay=True)
-
-    def render(model: ModelState, apps: Any) -> Any:
-        with mock.patch.object(model, "fields", {name: _Copied(field) for name, field in model.fields.items()}):
-            return render_whole(model, apps)
-
-    render_whole = ModelState.render
-    with (
-        mock.patch.object(ProjectState, "_find_reload_model", find_direct),
-        mock.patch.object(ModelState, "render", render),
-    ):
-        yield
-
-
-class _Copied:
-    def __init__(self, field: Any) -> None:
-        self.field = field
-
-    def clone(self) -> Any:
-        """A field that no model has yet is as good copied. Fields stand in the order of this counter."""
-        made = copy.deepcopy(self.field)
-        made.creation_counter = Field.creation_counter
-        Field.creation_counter += 1
-        return made
 
 
 def once(kind: str, make: Callable[[str], None]) -> str:

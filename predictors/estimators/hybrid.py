@@ -131,7 +131,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         read = reader.read_each([*distinct, *map(_alone, texts)], progress)
         self.reader_ = reader
         alone = read[len(distinct) :, -1, 1]
-        self.text_centre_: States | None = alone.mean(axis=0)
+        self.text_centre_: States = alone.mean(axis=0)
         similarity = cosines(distinct, dict(zip(texts, alone - self.text_centre_, strict=True)))
         self.similarity_ = np.array([similarity.mean(), similarity.std() or 1.0])
         if beside is not None:
@@ -187,10 +187,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         return both_classes(changed)
 
     def _texts_alone(self, pairs: Sequence[Pair], progress: Progress | None) -> dict[str, States]:
-        """What the network makes of each text alone, about the centre; empty for a fit of an earlier version."""
-        centre = self.text_centre_
-        if centre is None:
-            return {}
+        """What the network makes of each text alone, about the centre."""
         texts = _texts_of(pairs)
         found: dict[str, States] = {}
         for first in range(0, len(texts), _PAIRS_AT_ONCE):
@@ -200,7 +197,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
                 report(progress, 0, len(pairs), f"read {first + done} of {len(texts)} texts")
 
             states = self.reader_.read([_alone(text) for text in block], self.token_budget, inside)
-            found |= dict(zip(block, states[:, -1, 1] - centre, strict=True))
+            found |= dict(zip(block, states[:, -1, 1] - self.text_centre_, strict=True))
         return found
 
     def predict_majority(
@@ -224,9 +221,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             "likeness.similarity_scale": np.array([self.likeness_.similarity_scale]),
             "spread": self.spread_,
             "similarity": self.similarity_,
+            "text_centre": self.text_centre_,
         }
-        if self.text_centre_ is not None:
-            arrays["text_centre"] = self.text_centre_
         if self.ridge_ is not None:
             arrays |= {f"ridge.{key}": value for key, value in self.ridge_.arrays().items()}
         if self.logistic_ is not None:
@@ -256,15 +252,14 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             dtype,
             device,
         )
-        scale = float(arrays.get("likeness.similarity_scale", np.zeros(1))[0])
+        scale = float(arrays["likeness.similarity_scale"][0])
         likeness = Likeness(arrays["likeness.centre"], arrays["likeness.scale"], scale)
         ridge, logistic = _under(arrays, "ridge."), _under(arrays, "logistic.")
         hybrid.likeness_ = likeness
         hybrid.hardness_ = Hardness(hybrid.columns, state["hardness"]) if "hardness" in state else None
         hybrid.spread_ = arrays["spread"]
-        # A fit of an earlier version knows nothing of the texts' similarity.
-        hybrid.text_centre_ = arrays.get("text_centre")
-        hybrid.similarity_ = arrays.get("similarity", np.array([0.0, 1.0]))
+        hybrid.text_centre_ = arrays["text_centre"]
+        hybrid.similarity_ = arrays["similarity"]
         hybrid.ridge_ = Ridge.from_arrays(likeness, ridge) if ridge else None
         hybrid.logistic_ = Logistic.from_arrays(likeness, logistic, state["n_iter"]) if logistic else None
         return hybrid
@@ -328,10 +323,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             )
 
     def _named(self, view: View) -> Named:
-        columns, spread = [np.ones(len(view.sides)), view.sides, view.same_task], [_EFFECT, _EFFECT]
-        if self.text_centre_ is not None:
-            columns.append((view.similarity - self.similarity_[0]) / self.similarity_[1])
-            spread.append(_EFFECT)
+        similarity = (view.similarity - self.similarity_[0]) / self.similarity_[1]
+        columns, spread = [np.ones(len(view.sides)), view.sides, view.same_task, similarity], [_EFFECT] * 3
         if view.beside is not None:
             columns += list(view.beside.T)
             spread += [_EFFECT] * view.beside.shape[1]

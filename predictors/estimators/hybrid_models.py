@@ -157,10 +157,9 @@ class Landmarks:
 
     @classmethod
     def from_arrays(cls, likeness: Likeness, arrays: dict[str, NDArray]) -> Landmarks:
-        """The landmarks saved by `arrays`. Those of an earlier version know nothing of similarity and tasks."""
-        nothing = np.zeros(len(arrays["sides"]))
-        known = {"similarity": nothing, "same_task": nothing} | {k: arrays[k] for k in View._fields if k in arrays}
-        return cls(likeness, View(**known), arrays.get("shares_of_parts"))
+        """The landmarks saved by `arrays`."""
+        view = View(*(arrays[name] for name in ("states", "sides", "similarity", "same_task")))
+        return cls(likeness, view, arrays["shares_of_parts"])
 
 
 def likeliest_shares(parts: list[Numbers], sides: Numbers, values: Numbers, weights: Numbers) -> Numbers:

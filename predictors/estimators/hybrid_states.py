@@ -120,10 +120,7 @@ class StateReader:
 
 
 def cosines(pairs: Sequence[Pair], alone: Mapping[str, NDArray[np.floating]]) -> NDArray[np.float64]:
-    """Cosine similarity of each pair's texts, (n,), from what is known of each text alone, (hidden,); 0 where nothing
-    is."""
-    if not alone:
-        return np.zeros(len(pairs))
+    """Cosine similarity of each pair's texts, (n,), from what is known of each text alone, (hidden,)."""
     evidence = np.array([alone[pair.evidence_text] for pair in pairs], dtype=np.float64)
     target = np.array([alone[pair.target_text] for pair in pairs], dtype=np.float64)
     lengths = np.linalg.norm(evidence, axis=1) * np.linalg.norm(target, axis=1)

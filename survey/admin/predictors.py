@@ -52,7 +52,7 @@ class PredictorRunAdmin(ReadOnlyAdmin):
         "seed",
         "input_sha256",
         "example_count",
-        "kept_back_through",
+        "held_out_through",
         "files",
         "training_seconds",
         "created_at",

@@ -21,7 +21,7 @@ from survey.places import installed_version
 from survey.services.base import erasures, files
 from survey.services.stages.needed_files import needed_files
 
-from . import archive, rows, schema
+from . import archive, rows
 from .archive import BackedUpTable, BackupContents
 
 SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
@@ -59,7 +59,7 @@ def _written_rows(writer: archive.PartsWriter) -> BackupContents:
         last = Erasure.objects.exclude(listed_at=None).order_by("pk").last()
         loader = MigrationLoader(connections[DEFAULT_DB_ALIAS])
         # Not those of packages that are no longer installed: a restore could not repeat them.
-        applied = schema.plain(loader.applied_migrations, loader) & loader.disk_migrations.keys()
+        applied = loader.applied_migrations.keys() & loader.disk_migrations.keys()
         contents = BackupContents(
             version=installed_version(),
             made_at=timezone.now().isoformat(),

@@ -19,6 +19,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from survey.exceptions import HunchError
@@ -30,7 +31,7 @@ from survey.services.base.erasures import ListedErasure
 from survey.services.base.keys import IDENTITY, SECRET
 from survey.services.sittings import withdrawal
 
-from . import archive, rows, schema
+from . import archive, rows
 from .archive import BackupContents
 
 # What `migrate` writes into an empty database, and what a start or a first log-in leaves there.
@@ -149,8 +150,7 @@ def _nothing_running() -> Iterator[None]:
 
 def _tables_of_that_time(contents: BackupContents, executor: MigrationExecutor, *, replace: bool) -> Apps:
     """Make sure that the database has the backup's tables; return their models."""
-    nodes = schema.plain([(app, name) for app, name in contents.schema], executor.loader)
-    applied = schema.plain(executor.loader.applied_migrations, executor.loader)
+    nodes = {(app, name) for app, name in contents.schema}
     there = connection.introspection.table_names()
     data = rows.filled(name for name in there if name not in NOT_DATA)
     if data and not replace:
@@ -158,16 +158,23 @@ def _tables_of_that_time(contents: BackupContents, executor: MigrationExecutor, 
             f"the database is not empty ({', '.join(data[:3])} have rows): name an empty one in DATABASE_URL, or "
             "delete all that is in it with --replace"
         )
-    if applied != nodes:
+    if executor.loader.applied_migrations.keys() != nodes:
         if data:
             raise HunchError(
                 "the database has the tables of another version than the backup: name an empty one in DATABASE_URL"
             )
         if there:
             rows.drop_tables(there)
-        executor = schema.executor_for(nodes)
-        executor.migrate(schema.last_of(nodes, executor.loader))
-    return executor.loader.project_state(schema.last_of(nodes, executor.loader)).apps
+        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+        executor.migrate(_last_of(nodes, executor.loader))
+    return executor.loader.project_state(_last_of(nodes, executor.loader)).apps
+
+
+def _last_of(nodes: set[tuple[str, str]], loader: MigrationLoader) -> list[tuple[str, str]]:
+    """The migrations that no other one of these depends on: all others come before them."""
+    node_map = loader.graph.node_map
+    there = nodes & node_map.keys()
+    return sorted(node for node in there if not any(child.key in there for child in node_map[node].children))
 
 
 def _fill(path: Path, passphrase: str, contents: BackupContents, apps: Apps) -> None:

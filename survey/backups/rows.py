@@ -1,4 +1,4 @@
-"""Rows as lines of text that SQLite and PostgreSQL read alike, and back. Imports Django alone.
+"""Rows as lines of text that SQLite and PostgreSQL read alike, and back. Imports Django and the audit's triggers alone.
 
 Tables are found by their models. For an older backup these are the models of the migrations of its time.
 """
@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, time
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -16,6 +15,8 @@ from django.apps.registry import Apps
 from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Field, Model
+
+from survey.models import audit_triggers
 
 # Log-ins of the pages, files between two steps of a page, and the way in to an empty server. They end with the machine.
 LEFT_OUT = {"django_session", "survey_upload", "survey_firstaccountlink"}
@@ -81,10 +82,11 @@ def _as_text(value: Any) -> str:
 
 def empty_tables(names: Iterable[str]) -> None:
     """Delete every row of these tables. The triggers of the audit refuse that, so they are made again afterwards."""
-    audit = import_module("survey.migrations.0020_audit_chain")
     emptied = connection.ops.sql_flush(no_style(), list(names))
+    dropped = audit_triggers.statements_to_drop(connection.vendor)
+    created = audit_triggers.statements_to_create(connection.vendor)
     with connection.cursor() as cursor:
-        for statement in (*audit.unguards(connection.vendor), *emptied, *audit.guards(connection.vendor)):
+        for statement in (*dropped, *emptied, *created):
             cursor.execute(statement)
 
 

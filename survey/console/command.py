@@ -13,6 +13,7 @@ from django.core.management.base import OutputWrapper
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from survey import database
 from survey.exceptions import HunchError
 from survey.outages import is_outage
 from survey.services.base import keys
@@ -74,16 +75,19 @@ class HunchCommand(BaseCommand):
             raise SystemExit(1) from exc
 
     def require_database(self) -> None:
-        """Refuse a database of an older version.
+        """Refuse a database of another version.
 
         Outside production, an empty database gets its tables here: nothing can be lost, and people who try Hunch out in
         a new folder need not know about migrations.
         """
         try:
             executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+            wrong = database.version_of_others(executor.loader)
             missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         except OperationalError as exc:
             raise HunchError(f"the database cannot be used: {exc}; check DATABASE_URL".replace("\n", " ")) from exc
+        if wrong:
+            raise HunchError(": ".join(wrong))
         if missing and not executor.loader.applied_migrations and not settings.IN_PRODUCTION:
             call_command("migrate", verbosity=0, interactive=False)
             self.stderr.write(f"made the database {connections[DEFAULT_DB_ALIAS].settings_dict['NAME']}")

@@ -19,6 +19,7 @@ class CreateModels(Operation):
 
     reversible = True
     category = OperationCategory.ADDITION
+    serialization_expand_args = ["models"]
 
     def __init__(self, models: list[CreateModel]) -> None:
         self.models = models

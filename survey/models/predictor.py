@@ -42,7 +42,7 @@ class PredictorRun(models.Model):
     )
     params = models.JSONField(default=dict)
     seed = models.BigIntegerField()
-    kept_back_through = models.PositiveSmallIntegerField(
+    held_out_through = models.PositiveSmallIntegerField(
         default=0, help_text="The pairs that the plans of the stages up to this one hold out were kept from it."
     )
     input_sha256 = models.CharField(max_length=64)

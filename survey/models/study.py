@@ -38,9 +38,7 @@ class Study(models.Model):
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="studies")
     instrument = models.CharField(max_length=60, help_text="Name in the registry of instruments.")
     seed = models.BigIntegerField(help_text="Every random draw of the study descends from it.")
-    stored_config = models.JSONField(
-        db_column="config", help_text="The study file, checked, with its defaults filled in."
-    )
+    stored_config = models.JSONField(help_text="The study file, checked, with its defaults filled in.")
     source_text = models.TextField(help_text="The study file as it was given.")
     source_sha256 = models.CharField(max_length=64)
     created_by = models.ForeignKey(

@@ -84,7 +84,9 @@ def _writes(part: str) -> Iterator[Diagnosis]:
 def _migrations(part: str) -> Iterator[Diagnosis]:
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if missing:
+    if wrong := database.version_of_others(executor.loader):
+        yield Diagnosis(part, Grade.BROKEN, *wrong)
+    elif missing:
         yield Diagnosis(part, Grade.BROKEN, f"{len(missing)} are missing", "run: hunch migrate")
     else:
         yield _ok(part, "all are applied")

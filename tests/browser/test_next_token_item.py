@@ -51,11 +51,11 @@ def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server:
     field.press("Enter")
     visitor.page.wait_for_selector(".error-summary:has-text('zzz')")
     visitor.look("guess, no token", language=language)
-    for after in ("guess_2", "guess_3", "told"):
+    for after in ("guess_2", "guess_3", "ending"):
         field.fill("t")
         field.press("Enter")
         visitor.page.wait_for_selector(f"[data-screen={after}]")
-        visitor.look("told" if after == "told" else "next guess", language=language)
+        visitor.look("ending" if after == "ending" else "next guess", language=language)
     assert visitor.problems == []
     assert TokenGuess.objects.count() == 3
     visitor.close()

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import zipfile
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,6 @@ DATA = Path(__file__).parent / "data"
 APPS = ("survey", "belief_update", "own_answers")
 # Snapshots are hashed with it; it guards nothing but these made-up studies.
 IDENTITY_KEY = "Z29sZGVuLXN0dWRpZXMtYXJlLW5vdC1zZWNyZXQtMDE="
-# Fields that have another name since the dump was made.
-RENAMED = {("survey.study", "config"): "stored_config"}
-# Fields that there were then, always empty.
-GONE = {("survey.predictorrun", "metrics"), ("survey.auditentry", "actor")}
 
 
 def results_of(study: Study, folder: Path) -> dict[str, bytes]:
@@ -66,20 +61,7 @@ def load_database() -> None:
     """The stored rows and files, into the test's own database and folder."""
     # In one transaction: rows refer to rows that come later.
     with transaction.atomic(), gzip.open(DATA / "database.json.gz", "rt", encoding="utf-8") as file:
-        rows = json.load(file)
-        study_in = import_module("survey.migrations.0020_audit_chain").study_in
-        slugs = {row["fields"]["slug"] for row in rows if row["model"] == "survey.study"}
-        for row in rows:
-            fields = row["fields"]
-            for (model, old), new in RENAMED.items():
-                if row["model"] == model and old in fields:
-                    fields[new] = fields.pop(old)
-            for model, old in GONE:
-                if row["model"] == model and fields.pop(old, None):
-                    raise AssertionError(f"{model}: {old} holds something, which nothing reads any more")
-            if row["model"] == "survey.auditentry":  # As the migration fills it.
-                fields |= {"study": study_in(fields["subject"], fields["detail"], slugs), "salt": ""}
-        loaded = list(serializers.deserialize("python", rows))
+        loaded = list(serializers.deserialize("json", file))
         by_model: dict[type[Model], list[Model]] = {}
         for one in loaded:
             by_model.setdefault(type(one.object), []).append(one.object)

@@ -119,6 +119,6 @@ def queues_of(command: list[str]) -> list[str]:
 def test_every_queue_is_served_by_one_service_and_a_collection_never_waits_behind_a_training() -> None:
     started = {one.name: queues_of(one.command) for one in ProcessManager()._describe_services(0)}
     served = {name: taken for name, taken in started.items() if taken}
-    assert served == {"worker": ["default"], "worker-ml": ["train", "score", "ml"], "worker-collect": ["collect"]}
-    assert {queue for taken in served.values() for queue in taken} == {*queues.ALL, queues.BEFORE}
+    assert served == {"worker": ["default"], "worker-ml": ["train", "score"], "worker-collect": ["collect"]}
+    assert {queue for taken in served.values() for queue in taken} == set(queues.ALL)
     assert served == {name: queues_of(one["command"]) for name, one in OURS.items() if name in served}

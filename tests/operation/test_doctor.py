@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from survey import health
@@ -88,6 +89,22 @@ def test_a_database_without_fingerprints_gets_none_from_looking(running: None) -
     KeyFingerprint.objects.all().delete()
     assert any(line.startswith("ok       keys and settings") for line in examined()[1])
     assert not KeyFingerprint.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("migration", "wrong"),
+    [
+        (
+            "0002_designs_and_roles",
+            "a version before 1.0 made this database, which cannot be brought up to this one",
+        ),
+        ("0999_later", "a later version made this database: this one does not know survey.0999_later"),
+    ],
+)
+def test_tables_of_another_version_are_broken(running: None, migration: str, wrong: str) -> None:
+    MigrationRecorder(connection).record_applied("survey", migration)
+    status, lines = examined()
+    assert status == 1 and f"broken   migrations: {wrong}" in lines
 
 
 def test_a_part_that_cannot_be_looked_at_hides_no_other(running: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -359,23 +359,3 @@ def test_similar_texts_are_known_as_similar(params):
     pairs, labels = rows(80)
     fresh, expected = rows(80)
     assert area_under_curve(expected, changed(hybrid(params).fit(pairs, labels), fresh)) > 0.95
-
-
-def test_a_fit_of_an_earlier_version_is_read_without_the_similarity(params, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
-    pairs, fresh = some_pairs(40, seed=18), some_pairs(10, seed=19)
-    found = hybrid(params).fit(pairs, learnable_labels(pairs))
-    found.save_files(tmp_path)
-    arrays = load_file(tmp_path / "hybrid.safetensors")
-    newer = {"text_centre", "similarity", "likeness.similarity_scale"}
-    parts = {"similarity", "same_task", "shares_of_parts"}
-    old = {name: one for name, one in arrays.items() if name not in newer and name.split(".")[-1] not in parts}
-    for name in [name for name in old if name.startswith(("logistic.coefficients", "logistic.root"))]:
-        old[name] = np.ascontiguousarray(np.delete(old[name], 3, axis=0))
-    save_file(old, tmp_path / "hybrid.safetensors")
-    earlier = type(found).load_files(tmp_path)
-    assert len(arrays) > len(old)
-    probabilities = changed(earlier, fresh)
-    assert ((probabilities > 0) & (probabilities < 1)).all()
-    assert np.corrcoef(probabilities, changed(found, fresh))[0, 1] > 0.5

@@ -19,7 +19,12 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.files.storage import default_storage
 from django.core.management import call_command
-from django.db import connection
+from django.db import DatabaseError, connection
+from django.db.migrations import AddField, Migration, RunPython
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import TextField
 from django.utils import timezone
 
 from survey.backups import archive, making, restoring, rows, sealing
@@ -518,24 +523,52 @@ def test_one_that_was_cut_off_before_the_end_lets_nothing_start_and_can_be_repea
     keys.check()
 
 
-def test_a_backup_of_a_later_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from django.db.migrations import Migration
-    from django.db.migrations.loader import MigrationLoader
-    from django.db.migrations.recorder import MigrationRecorder
-
+def add_migration(patch: pytest.MonkeyPatch, *operations: Operation) -> None:
+    """As if this were a later version, with one more migration of `survey`."""
     plain = MigrationLoader.load_disk
 
     def load_disk(self: Any) -> None:
         plain(self)
         later = Migration("0999_later", "survey")
         later.dependencies = [max(node for node in self.disk_migrations if node[0] == "survey")]
+        later.operations = list(operations)
         self.disk_migrations["survey", "0999_later"] = later
 
+    patch.setattr(MigrationLoader, "load_disk", load_disk)
+
+
+def test_a_backup_of_an_earlier_version_gets_its_tables_and_then_all_later_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_machine: Any
+) -> None:
+    cast.open_stage()
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    met: list[int] = []
+
+    def title(apps: Any, _editor: Any) -> None:
+        met.append(apps.get_model("survey", "Study").objects.update(title="changed by a later step"))
+
+    add_migration(
+        monkeypatch,
+        AddField("Study", "later_column", TextField(default="of the later version")),
+        RunPython(title),
+    )
+    other_machine()
+    call_command("migrate", verbosity=0)
+    restore(tmp_path / "a.backup")
+    assert met == [0, 1] and Study.objects.get().title == "changed by a later step"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT later_column FROM survey_study")
+        assert cursor.fetchall() == [("of the later version",)]
+        with pytest.raises(DatabaseError, match="never changed"):
+            cursor.execute("DELETE FROM survey_auditentry")
+
+
+def test_a_backup_of_a_later_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = MigrationRecorder(connection)
     recorder.record_applied("survey", "0999_later")
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(MigrationLoader, "load_disk", load_disk)
+            add_migration(patch)
             making.make(tmp_path / "a.backup", PASSPHRASE)
     finally:
         recorder.record_unapplied("survey", "0999_later")

@@ -15,9 +15,8 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from survey import queues, tasks
+from survey import tasks
 from survey.models import (
-    AnswerCollection,
     CandidateSet,
     Evaluation,
     JobStep,
@@ -27,7 +26,6 @@ from survey.models import (
     SnapshotAnswer,
 )
 from survey.models.predictor import TRIES
-from survey.services.banks import collecting
 from survey.services.base import leases
 from survey.services.plans import planning
 from survey.services.stages import lifecycle
@@ -243,20 +241,6 @@ def test_two_workers_score_and_one_is_killed_with_the_same_hashes_as_one_alone(
         score_again()
         found.append(hashes())
         assert len(set(found)) == 1
-
-
-@pytest.mark.any_database
-def test_what_a_beat_of_before_put_into_its_one_queue_is_done(
-    redis_server: str, child_environment: dict[str, str], tmp_path: Path
-) -> None:
-    stage = cast.closed_stage()
-    collection = collecting.create_collection(bank=stage.study.bank, model="a-model")
-    tasks.run_ml_step.apply_async((cast.step_of(stage, "freeze").pk,), queue=queues.BEFORE)
-    tasks.run_collection.apply_async((collection.pk,), queue=queues.BEFORE)
-    with celery(*ML, environment=child_environment, log=tmp_path / "ml.log"):
-        wait_for("the freeze", lambda: state_of(stage, 1) == "frozen", logs=tmp_path)
-        asked = AnswerCollection.objects.filter(pk=collection.pk, state="failed", error__contains="HUNCH_LLM_URL")
-        wait_for("the collection, which has no server to ask", asked.exists, logs=tmp_path)
 
 
 @pytest.mark.any_database

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .models import TokenRun
 
-TOLD = "told"
+ENDING = "ending"
 SCRIPT = "frontend/tokens.js"
 
 
@@ -93,7 +93,7 @@ def screen_of(
     if done == len(places):
         words["count"] = _("This text ends here for you.")
         return Screen(
-            name=TOLD, title=_("How the text went on"), template="next_token/guess.html", form=None, parts=parts,
+            name=ENDING, title=_("How the text went on"), template="next_token/guess.html", form=None, parts=parts,
             words=words,
         )  # fmt: skip
     return Screen(

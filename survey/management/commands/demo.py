@@ -103,7 +103,7 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _prepare(self, *, instrument: str, seed: int | None, respondents: int | None) -> None:
-        call_command("migrate", verbosity=0, interactive=False)
+        call_command("migrate", verbosity=0, interactive=False, skip_checks=False)
         self.stdout.write(f"Database   {connection.settings_dict['NAME']}")
         bank = load_bank(instrument)
         self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")

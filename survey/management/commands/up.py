@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, port: int, verbose: bool, **options: Any) -> None:
         if settings.IN_PRODUCTION:
             raise CommandError("`up` is for one machine; in production run the services of docker-compose.yml")
-        call_command("migrate", verbosity=0, interactive=False)
+        call_command("migrate", verbosity=0, interactive=False, skip_checks=False)
         try:
             keys.check()
         except keys.KeysDiffer as exc:

@@ -61,18 +61,18 @@ class Recipe:
         }
 
     @classmethod
-    def of_manifest(cls, manifest: Mapping[str, Any], stage: Stage) -> "Recipe":
-        """The recipe that a stage was planned by. Manifests from before roles leave out what could not differ then."""
-        roles = manifest.get("roles", {"holdout": 0.0, "controls": 0.0, "control_kinds": []})
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> "Recipe":
+        """The recipe that a stage was planned by."""
+        roles = manifest["roles"]
         return cls(
             seed=manifest["seed"],
-            sittings=manifest.get("sittings", stage.config.sittings),
-            items=manifest.get("items", stage.study.config.sitting.items),
+            sittings=manifest["sittings"],
+            items=manifest["items"],
             design=DesignConfig.model_validate(manifest["design"]),
             holdout=roles["holdout"],
             controls=roles["controls"],
             kinds=tuple(roles["control_kinds"]),
-            short_booklets=manifest.get("short_booklets", True),
+            short_booklets=manifest["short_booklets"],
             responses=manifest.get("responses_per_item", 1),
         )
 

@@ -600,14 +600,8 @@ def _levels_of(read: _Read, factor: str) -> list[str]:
 
 
 def interval_by(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """How a stopping rule lays its intervals around an estimate, as `bandit.anytime_interval` takes it. Rules that were
-    planned before there were scales have none, and keep theirs."""
-    return {
-        "rho": rule["rho"],
-        "alpha": rule["alpha"],
-        "span": rule.get("span"),
-        "scale": rule.get("scale", "plain"),
-    }
+    """How a stopping rule lays its intervals around an estimate, as `bandit.anytime_interval` takes it."""
+    return {name: rule[name] for name in ("rho", "alpha", "span", "scale")}
 
 
 def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[AnytimeLine]:

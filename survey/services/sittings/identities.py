@@ -52,15 +52,12 @@ def seal_for(study: Study, visitor: Visitor) -> str:
 
 
 def unseal_for(study: Study, sealed: str, *, max_age_seconds: int) -> Visitor | None:
-    """Decrypt a visitor; None for a text that was not sealed here for this study, was changed, or is too old.
-
-    A text that an older version sealed has the ids alone.
-    """
+    """Decrypt a visitor; None for a text that was not sealed here for this study, was changed, or is too old."""
     values = _opened(sealed, max_age_seconds)
     if not isinstance(values, list) or values[0] != study.pk:
         return None
-    facts = values[2] if len(values) > 2 else {}
-    return Visitor(PanelIds(**values[1]), **facts)
+    _study, ids, facts = values
+    return Visitor(PanelIds(**ids), **facts)
 
 
 def _opened(sealed: str, max_age_seconds: int | None = None) -> Any:

@@ -184,12 +184,12 @@ def runs_that_learnt_from(respondent: Respondent) -> list[PredictorRun]:
         .order_by("pk")
     )
     keys = subject_keys([answer.slot.item for answer in learning], study)
-    held_out = {through: held_out_keys(study, through=through) for through in {run.kept_back_through for run in runs}}
+    held_out = {through: held_out_keys(study, through=through) for through in {run.held_out_through for run in runs}}
     return [
         run
         for run in runs
         if any(
-            answer.slot.stage.index <= run.stage.index and key not in held_out[run.kept_back_through]
+            answer.slot.stage.index <= run.stage.index and key not in held_out[run.held_out_through]
             for answer, key in zip(learning, keys, strict=True)
         )
     ]

@@ -397,7 +397,7 @@ def _run(stage: Stage, choice: Choice) -> PredictorRun:
             "role": choice.role,
             "params": choice.params,
             "seed": seed,
-            "kept_back_through": through,
+            "held_out_through": through,
             "example_count": 0,
         },
     )

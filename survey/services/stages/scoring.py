@@ -11,18 +11,15 @@ from django.db import transaction
 from bandit.designs import Design, EpsilonGreedy, Uncertainty, Uniform
 from bandit.errors import DesignError
 from survey.contracts import instruments
-from survey.exceptions import PlanRefused, StateRefused
-from survey.models import CandidateSet, Question, Stage, Study
+from survey.exceptions import PlanRefused
+from survey.models import Question, Stage
 from survey.services.answers.counting import training_examples
-from survey.services.base import files
-from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import (
     RANK,
     SCORE,
     Everything,
-    candidate_questions,
     draw_candidates,
     draw_slots,
     drawable_questions,
@@ -129,7 +126,7 @@ def _priority(
     held.heartbeat(0, 0, f"the priority {priority.name}")
     with held.kept_alive():
         # Leave out what was held out when the predictor was trained; without one, what all plans so far hold out.
-        answers = training_examples(stage, held_out_through=None if run is None else run.kept_back_through)
+        answers = training_examples(stage, held_out_through=None if run is None else run.held_out_through)
         found = np.asarray(
             priority.of(
                 rows=rows,
@@ -197,35 +194,6 @@ def _uniform_rows(
     size = min(UNIFORM, instrument.universe_size(questions))
     rows = instrument.draw_candidates(questions=questions, size=size, rng=generator(following.seed, "uniform")).rows
     return with_column(rows, SCORE, score(rows))
-
-
-def without_uniform(study: Study) -> list[CandidateSet]:
-    """The candidate sets of a study's stages that a predictor scored from all items, and that have no uniform ones
-    beside them: an earlier version kept none."""
-    found = CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False, uniform_sha256="")
-    found = found.filter(kind=CandidateSet.Kind.EXHAUSTIVE).select_related("stage__study__bank", "predictor_run")
-    return list(found.order_by("stage__index"))
-
-
-def score_uniform(stored: CandidateSet, *, by: Any = None, via: str = "command") -> int:
-    """Draw and score the uniform items of such a set, as scoring now does; returns how many. Safe to call twice.
-
-    Raises:
-        StateRefused: questions were flagged since the stage was scored, so that it has other items now.
-    """
-    stage, run = stored.stage, stored.predictor_run
-    questions = candidate_questions(stored)
-    if run is None or questions is None:
-        raise StateRefused(
-            f"{stage}: questions were flagged since it was scored, so that its items are not those of today"
-        )
-    scorer = RowScorer(run, folders_of(run), questions, instruments.of_study(stage.study))
-    rows = _uniform_rows(stage, questions, lambda chosen: scorer.of(chosen, None, lambda *_: True))
-    sha256 = files.store_array(rows)
-    with transaction.atomic():
-        if CandidateSet.objects.filter(pk=stored.pk, uniform_sha256="").update(uniform_sha256=sha256):
-            record("score_uniform", stage, by=by, via=via, items=len(rows), uniform_sha256=sha256)
-    return len(rows)
 
 
 def _scores_of_all(

@@ -76,13 +76,13 @@ def train_member(held: Claim) -> None:
     stage = step.stage
     study = stage.study
     run = stage.predictor_runs.get(job_steps=step)
-    answers = training_examples(stage, held_out_through=run.kept_back_through)
+    answers = training_examples(stage, held_out_through=run.held_out_through)
     inputs, labels = _learning(study).checked_examples(answers)
     frozen = counting.frozen(counting.frozen_stages(study, through=stage.index))
     held_out = frozen.count() - len(answers)
     if reason := nothing_to_learn(labels):
         held.heartbeat(0, 0, reason)
-        held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "kept_back": held_out})
+        held.finish({"nothing_to_learn": reason, "n_examples": len(labels), "held_out": held_out})
         return
     held.heartbeat(0, 0, f"{len(labels)} answers")
     columns, sources = _columns(run, answers)
@@ -116,7 +116,7 @@ def train_member(held: Claim) -> None:
         people = {answer.sitting.respondent_id for answer in answers}
         for withdrawal in Withdrawal.objects.filter(respondent__in=people):
             withdrawal.predictor_runs.add(run)  # The person left while we learnt from their answers.
-        held.finish({**trained, "kept_back": held_out, **({SOURCES: sources} if sources else {})})
+        held.finish({**trained, "held_out": held_out, **({SOURCES: sources} if sources else {})})
 
 
 def _columns(
@@ -275,7 +275,7 @@ def _parts(stage: Stage, runs: Sequence[PredictorRun]) -> dict[str, Judged]:
     is_test = stage.config.design.kind == "test_set"
     if held_out or (is_test and sampled):
         seen: set[frozenset[Any]] = set()
-        for through in {run.kept_back_through for run in runs}:
+        for through in {run.held_out_through for run in runs}:
             seen |= counting.trained_subjects(runs[0].stage, held_out_through=through)
         held_out = _unseen(held_out, seen, study)
         sampled = _unseen(sampled, seen, study) if is_test else sampled

@@ -127,7 +127,7 @@ def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -
             found.differences.append("candidates: the stage's seed draws other candidates than those stored")
     try:
         return draft(
-            Recipe.of_manifest(stage.manifest, stage),
+            Recipe.of_manifest(stage.manifest),
             source,
             instrument=instruments.of_study(stage.study),
             questions=questions,

@@ -150,7 +150,7 @@ def test_training_judging_and_withdrawal_rest_on_the_same_answers(study: Study) 
     main = cast.stage_of(study, 2)
     assert [one.pk for one in counting.frozen_answers(main)] == [one.pk for one in before]
     for step in main.job_steps.filter(kind="train"):
-        assert step.result["n_examples"] + step.result["kept_back"] == len(before)
+        assert step.result["n_examples"] + step.result["held_out"] == len(before)
     assert runs_that_learnt_from(alike) == [] and runs_that_learnt_from(other)
 
 

@@ -2,7 +2,6 @@
 
 import threading
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -354,7 +353,6 @@ def test_an_entry_has_its_study_and_no_users_name(django_user_model: Any) -> Non
 def test_audit_names_depend_on_the_key(django_user_model: Any, settings: Any) -> None:
     user = django_user_model.objects.create_user("ada")
     before = actor_of(user)
-    assert before == import_module("survey.migrations.0020_audit_chain").actor_of(user.pk)
     settings.HUNCH_IDENTITY_KEY = "another"
     assert actor_of(user) != before
 

@@ -1,12 +1,10 @@
 """Language models on trial in a study: against plain computations from the rows."""
 
-import io
 import json
 from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import call_command
 
 from survey.contracts.reports import Given
 from survey.exceptions import StateRefused
@@ -228,18 +226,6 @@ def test_a_model_that_answers_in_fractions_is_scored_by_the_chance_of_its_outcom
 def test_candidates_that_are_all_pairs_have_uniform_pairs_beside_them() -> None:
     study = run_study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
     stored = aligning.scored_pool(study)
-    before = stored.uniform_sha256
-    # As an earlier version left it.
-    CandidateSet.objects.filter(pk=stored.pk).update(uniform_sha256="")
-    with pytest.raises(StateRefused, match="hunch score_uniform small draws and scores them"):
-        aligning.scored_pool(study)
-    out = io.StringIO()
-    call_command("score_uniform", "small", stdout=out)
-    assert f"stage {stored.stage.index}: " in out.getvalue() and "uniform items scored by" in out.getvalue()
-    stored = aligning.scored_pool(study)
-    assert stored.uniform_sha256 == before, "the same seed draws them, and the same predictor scores them"
-    call_command("score_uniform", "small", stdout=out)
-    assert "has uniform ones" in out.getvalue()
     assert stored.kind == CandidateSet.Kind.EXHAUSTIVE and stored.uniform_sha256 in needed_files()
     rows = aligning.pool_rows(stored)
     n = len(eligible_questions(study))

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.db import OperationalError
+from django.core.management.base import SystemCheckError
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from survey.console import progress_bars
 from survey.management.commands import close_stage
@@ -313,3 +315,22 @@ def test_a_database_that_was_not_migrated_gets_the_fix(monkeypatch: pytest.Monke
         "survey.console.command.MigrationExecutor.migration_plan", lambda self, targets: ["a migration"]
     )
     assert refused("study_status", "cast") == ["the database lacks tables of this version: run `hunch migrate` first"]
+
+
+@pytest.mark.parametrize("migration", ["0002_designs_and_roles", "0999_later"])
+def test_nothing_uses_or_changes_a_database_of_another_version(migration: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("survey.management.commands.up.ProcessManager", lambda **_options: pytest.fail("it starts"))
+    MigrationRecorder(connection).record_applied("survey", migration)
+    (line,) = refused("study_status", "cast")
+    said = "cannot be brought up" if migration < "0999" else "does not know survey.0999_later: install the version"
+    assert said in line
+    with pytest.raises(SystemCheckError, match=r"hunch\.E006.*version.* made this database"):
+        call_command("migrate", skip_checks=False)  # As it is from a command line.
+    for command in (["up"], ["demo"]):
+        with pytest.raises(SystemCheckError, match=r"hunch\.E006"):
+            call_command(*command)
+
+
+def test_a_package_may_leave_out_what_it_has_squashed() -> None:
+    MigrationRecorder(connection).record_applied("axes", "0002_squashed_away")
+    assert "no study" in refused("study_status", "cast")[0]

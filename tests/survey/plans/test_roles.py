@@ -1,6 +1,5 @@
 """Slots beside the sampled ones: a uniform holdout with sittings of its own, and controls inside every sitting."""
 
-import importlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.db import connection
 
 from bandit.errors import DesignError
 from bandit.roles import RolePart
-from survey.backups.schema import ChainLoader
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.instruments.belief_update import controls
 from survey.instruments.belief_update.models import Pair
-from survey.models import Assignment, Question, Slot, Stage, Study
+from survey.models import Assignment, Question, Slot, Stage
 from survey.services.answers.counting import counted_answers, training_examples
 from survey.services.base.seeds import generator
 from survey.services.plans import drafting, planning
@@ -151,16 +148,6 @@ def test_a_study_without_roles_is_planned_as_before_there_were_any() -> None:
     # The hash that the first published version gave the plan of this very study.
     old = "fee69481c794b22f726911b9a9bd8521f51dab3aeaaae6026969df613e75f3c8"
     assert cast.planned_stage().plan_sha256 == old
-
-
-def test_a_study_of_before_there_were_roles_keeps_having_none() -> None:
-    study = cast.small_study()
-    Study.objects.update(stored_config={name: value for name, value in study.stored_config.items() if name != "roles"})
-    migration = importlib.import_module("survey.migrations.0002_designs_and_roles")
-    before = ChainLoader(connection).project_state([("survey", "0001_initial")]).apps
-    migration.keep_plans_as_they_were(before, None)
-    roles = Study.objects.get().config.roles
-    assert (roles.holdout, roles.controls) == (0, 0)
 
 
 def test_the_manifest_holds_all_that_a_plan_follows_from() -> None:

@@ -182,23 +182,6 @@ def test_a_stage_that_was_ended_admits_nobody_while_people_inside_finish() -> No
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
-def test_a_rule_of_an_older_plan_keeps_its_intervals(tmp_path: Path) -> None:
-    """Stages that were planned when intervals lay around the share itself have no scale in their manifest."""
-    stage = running(0.36)
-    del stage.manifest["stop"]["scale"]
-    stage.save(update_fields=["manifest"])
-    looks = look_often(stage)
-    frozen = cast.stage_of(stage.study)
-    first, reach = looks[0], bandit.errors_wide(30, rho=frozen.manifest["stop"]["rho"]) * looks[0].standard_error
-    assert (first.low, first.high) == pytest.approx((first.value - reach, first.value + reach))
-    assert looks[-1].reached and looking.verify_looks(frozen) == []
-    (line,) = estimating.estimate(stage.study).anytime
-    assert line.high + line.low == pytest.approx(2 * line.value)
-    jobs.run_inline(frozen)
-    export_files.write_export(stage.study, tmp_path)
-    assert not any("look" in fault for fault in verify_study.verify(tmp_path).faults)
-
-
 def test_a_second_worker_stores_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = running(0.01)
     real = looking.look_at

@@ -108,7 +108,7 @@ def test_the_study_file_stays_in_the_database(visitor: cast.Visitor) -> None:
         assert sitting.config.slug == sitting.stage.study.slug == "small"
         assert sitting.shown_config.sitting.items == 3
     assert len(queries) == 1
-    assert "source_text" not in queries[0]["sql"] and '"config"' not in queries[0]["sql"]
+    assert "source_text" not in queries[0]["sql"] and '"stored_config"' not in queries[0]["sql"]
 
 
 def test_a_sitting_of_another_study_is_unknown(visitor: cast.Visitor) -> None:

@@ -2,12 +2,10 @@
 
 from datetime import timedelta
 from decimal import Decimal
-from importlib import import_module
 from io import StringIO
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -21,7 +19,6 @@ from survey.models import (
     Booklet,
     CheckAttempt,
     Consent,
-    DataChoice,
     Erasure,
     FormAnswer,
     Job,
@@ -162,27 +159,6 @@ def test_somebody_who_was_silent_and_withdraws_leaves_no_time_of_that() -> None:
     sitting = visitor.reload()
     assert sitting.state == "expired" and sitting.expired_at == sitting.ended_at == sitting.withdrawn_at
     assert sitting.started_at == sitting.last_seen_at == sitting.consent.given_at
-
-
-def test_an_update_takes_the_same_from_who_withdrew_before() -> None:
-    study = cast.open_stage().study
-    gone, stays = (cast.Visitor(study).finish().sitting for _person in range(2))
-    withdraw(respondent=gone.respondent, now=timezone.now())
-    late = timezone.now() + timedelta(hours=5)
-    times = {"started_at": late, "last_seen_at": late, "expired_at": late}
-    for sitting in (gone, stays):
-        DataChoice.objects.create(sitting=sitting, may_use=False, at=late)
-    Sitting.objects.update(**times)
-    Assignment.objects.update(assigned_at=late)
-    Booklet.objects.filter(claimed_at__isnull=False).update(claimed_at=late)
-    import_module("survey.migrations.0040_withdrawn_times").forget(apps, None)
-    for sitting, is_gone in ((gone, True), (stays, False)):
-        sitting.refresh_from_db()
-        at = sitting.consent.given_at if is_gone else late
-        assert {sitting.started_at, sitting.last_seen_at, sitting.booklet.claimed_at} == {at}
-        assert {*sitting.assignments.values_list("assigned_at", flat=True)} == {at}
-        assert sitting.expired_at == (None if is_gone else late)
-        assert DataChoice.objects.filter(sitting=sitting).exists() != is_gone
 
 
 def test_what_was_made_of_the_answers_goes_too_and_nothing_of_another_study() -> None:

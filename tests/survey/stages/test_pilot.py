@@ -71,7 +71,7 @@ def test_predictors_learn_from_the_main_stages_alone() -> None:
     run = PredictorRun.objects.get(role="main")
     assert run.stage_id == second.pk and run.example_count == 12
     step = second.job_steps.get(kind="train", predictor_run=run)
-    assert step.result["kept_back"] == 0
+    assert step.result["held_out"] == 0
     assert stage(study, 3).state == "planned" and stage(study, 3).manifest["predictor"]["name"] == "same_task"
 
 

@@ -5,13 +5,11 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from django.apps import apps
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
@@ -103,7 +101,7 @@ def test_a_holdouts_answers_and_others_on_its_pair_never_train() -> None:
     assert trained == set(stage.slots.values_list("pk", flat=True)) - {first.pk, second.pk}
     run = PredictorRun.objects.get(role="main")
     assert run.example_count == 10
-    assert stage.job_steps.get(predictor_run=run).result["kept_back"] == 1
+    assert stage.job_steps.get(predictor_run=run).result["held_out"] == 1
 
 
 def test_what_a_later_plan_holds_out_does_not_train_either() -> None:
@@ -127,7 +125,7 @@ def test_a_plan_made_after_the_training_began_changes_nothing_for_its_other_memb
     hold_out(slot, like=stage.slots.first())
     jobs.run_inline(stage)
     run.refresh_from_db()
-    assert (run.kept_back_through, run.example_count) == (1, 12)
+    assert (run.held_out_through, run.example_count) == (1, 12)
     assert PredictorRun.objects.filter(stage=stage, role="main").count() == 1
 
 
@@ -176,7 +174,7 @@ def test_a_training_with_a_later_plan_is_another_one_than_without() -> None:
     planning.plan_stage(cast.stage_of(stage.study, 2))
     after = lifecycle._run(cast.stage_of(stage.study), choice)
     assert after.input_sha256 not in digests
-    assert (before.kept_back_through, after.kept_back_through) == (1, 2)
+    assert (before.held_out_through, after.held_out_through) == (1, 2)
 
 
 def test_a_test_set_trains_nothing_and_keeps_its_pairs_from_training() -> None:
@@ -497,25 +495,6 @@ def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(predictor_training, "score", slowly)
     assert jobs.run_step(step.pk) is False
     assert not Evaluation.objects.exists()
-
-
-# Rows from before
-
-
-def test_the_migration_names_what_a_step_trained_and_what_its_figures_are() -> None:
-    migration = import_module("survey.migrations.0003_leaderboard")
-    second = judged_stage()
-    PredictorRun.objects.filter(role="baseline").update(stage=second)
-    JobStep.objects.update(predictor_run=None)
-    old = {"n": 12, "auc": {"overall": 0.6}}
-    Evaluation.objects.update(metrics=old)
-    migration.name_the_runs(apps, None)
-    migration.nest_figures(apps, None)
-    named = set(JobStep.objects.values_list("kind", "predictor_run__name"))
-    assert ("train", "same_task") in named and {name for kind, name in named if kind != "train"} == {None}
-    assert Evaluation.objects.first().metrics == {"naive": old}  # type: ignore[union-attr]
-    migration.flatten_figures(apps, None)
-    assert Evaluation.objects.first().metrics == old  # type: ignore[union-attr]
 
 
 # Files

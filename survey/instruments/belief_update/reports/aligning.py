@@ -383,18 +383,13 @@ def scored_pool(study: Study) -> CandidateSet:
     Raises:
         StateRefused: there is none yet.
     """
-    scored = list(
+    stored = (
         CandidateSet.objects.filter(stage__study=study, predictor_run__isnull=False)
         .select_related("stage", "predictor_run__stage__study")
         .order_by("-stage__index")
+        .first()
     )
-    stored = next((one for one in scored if one.kind == CandidateSet.Kind.POOL or one.uniform_sha256), None)
     if stored is None:
-        if scored:
-            raise StateRefused(
-                f"{study.slug}: it was scored from all pairs by an earlier version, which kept no uniform ones. "
-                f"hunch score_uniform {study.slug} draws and scores them"
-            )
         raise StateRefused(
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
             "by predicted change; hunch alignment --sample reads predictions from a file"

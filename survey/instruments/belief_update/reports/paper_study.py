@@ -118,7 +118,7 @@ def _test_stage(study: Study, stages: Sequence[Stage]) -> Tested:
         raise StateRefused(f"{study.slug}: no item of test stage {tests[-1].index} has a majority label")
     seen: set[frozenset[Any]] = set()
     # All of them were trained after the same stage.
-    for stage, through in {(run.stage, run.kept_back_through) for run in runs_in_force(tests[-1])}:
+    for stage, through in {(run.stage, run.held_out_through) for run in runs_in_force(tests[-1])}:
         seen |= trained_subjects(stage, held_out_through=through)
     keys = subject_keys([one.item for one in labelled], study)
     kept = [one for one, key in zip(labelled, keys, strict=True) if key not in seen]
