@@ -18,6 +18,8 @@ from django.utils import timezone
 from survey.models import Bank, Study
 from tests import cast, databases, kept, run
 
+pytestmark = pytest.mark.slow
+
 made: Counter[str] = Counter()
 
 

@@ -10,6 +10,8 @@ from survey.models import AnswerCollection, AuditEntry, Bank, LanguageModel, Mod
 from survey.services.base.auditing import actor_of
 from tests import cast
 
+pytestmark = pytest.mark.slow
+
 ADD = "/admin/survey/answercollection/add/"
 
 

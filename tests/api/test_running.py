@@ -13,7 +13,7 @@ from survey.services.studies import members
 from tests import cast
 from tests.admin.conftest import study_in_its_second_stage
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 STUDIES = "/api/v1/studies/"
 
 

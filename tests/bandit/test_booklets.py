@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from bandit import DesignError, deal
 from tests.bandit.laws import p_value_of_counts
 
+pytestmark = pytest.mark.slow
+
 
 def assert_dealt(booklets, *, keys, size):
     n = len(keys)

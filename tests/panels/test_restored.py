@@ -15,7 +15,7 @@ from survey.panels.submissions import read_posting
 
 from .world import arrives, begins, posted
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 PASSPHRASE = "correct horse battery staple"
 

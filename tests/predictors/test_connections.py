@@ -17,6 +17,8 @@ from cryptography.x509.oid import NameOID
 
 from predictors.connections import EndpointConnection, needs_proxy
 
+pytestmark = pytest.mark.slow
+
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 

@@ -10,7 +10,7 @@ from survey.services.base import auditing, rights
 from survey.services.base.rights import GATES, Right
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from survey.services.base.groups import ensure_researchers_group
 from survey.services.base.rights import Right
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.every_database]
 
 
 def test_a_study_from_before_gets_a_code_for_those_screened_out_and_keeps_its_others() -> None:

@@ -12,6 +12,8 @@ from django.db.migrations.loader import MigrationLoader
 from survey.backups import schema
 from tests import databases, kept
 
+pytestmark = [pytest.mark.slow, pytest.mark.every_database]
+
 APPS = ("survey", "belief_update")
 # Where an earlier version ended.
 EARLIER = [("survey", "0030_test_copies"), ("belief_update", "0004_reason_codes"), ("own_answers", "0001_initial")]

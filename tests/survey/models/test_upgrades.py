@@ -24,7 +24,7 @@ from survey.models import Stage, Study
 from tests import databases
 from tests.golden import store
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.every_database]
 
 STORED_AT = "0009_timing_and_links"
 NEWEST = "the newest one"

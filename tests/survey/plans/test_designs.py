@@ -18,7 +18,7 @@ from survey.services.stages import jobs, lifecycle, verifying
 from tests import cast
 from tools import verify_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def settings_for(design: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from survey.services.stages import lifecycle
 from tests import cast
 from tests.survey.filled import NO_ROLES, answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def leave(sitting: Sitting, after: int) -> None:

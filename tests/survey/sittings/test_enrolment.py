@@ -18,7 +18,7 @@ from survey.services.sittings.identities import seal, unseal
 from survey.services.stages import lifecycle
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PROLIFIC = {"kind": "prolific"}
 GENERIC = {"kind": "generic"}

@@ -47,7 +47,7 @@ from survey.study_file import StudyFileError
 from tests import cast
 from tests.cast import stage_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROOT = "https://study.example.org"
 LINKS = {"kind": "links", "currency": "USD", "reward": 100}
 GENERIC = {"kind": "generic", "reward": 100, "parameters": {"person": "pid", "submission": "tic"}}
