@@ -51,6 +51,16 @@ def test_rows_are_put_back_as_they_were_made() -> None:
 
 
 @pytest.mark.django_db
+def test_another_process_puts_back_what_this_one_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUNCH_TEST_FOLDER", str(tmp_path))
+    made.clear()
+    make = opened.__wrapped__  # type: ignore[attr-defined]
+    _study, rows = undone(kept.kept(make), slug="shared")
+    _study, rows_there = undone(kept.kept(make), slug="shared")
+    assert rows_there == rows and made == {"shared": 1}
+
+
+@pytest.mark.django_db
 def test_where_there_are_rows_already_and_after_a_while_they_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made.clear()
     undone(opened, slug="again")
@@ -166,7 +176,8 @@ def test_the_slowest_tests_and_folders_come_first() -> None:
 
 def test_each_run_takes_the_next_seed_and_other_arguments_go_to_pytest() -> None:
     chosen, given = run.read_arguments(["--fast", "--repeat", "10", "--shuffle", "7", "tests/api", "-k", "links", "-x"])
-    assert (chosen.fast, chosen.repeat, chosen.shuffle, given) == (True, 10, 7, ["tests/api", "-k", "links", "-x"])
+    assert (chosen.tier, chosen.repeat, chosen.shuffle, given) == ("check", 10, 7, ["tests/api", "-k", "links", "-x"])
+    assert run.read_arguments([])[0].tier == "test" and run.read_arguments(["--all"])[0].tier == "all"
 
 
 def test_the_parts_of_a_run_write_bytecode_whatever_the_environment_says(
