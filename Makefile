@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: help install demo up check test mutants lint format bench lock clean
+.PHONY: help install demo up check test test-all mutants lint format bench lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -41,8 +41,11 @@ up: install  ## Start web, workers and beat under one process manager
 check: install  ## Run the fast tests: no server, browser or torch (ARGS="--repeat 10" for ten orders)
 	$(BIN)/python -m tests.run --fast $(ARGS)
 
-test: install  ## Run all tests (ARGS="--repeat 3" for three orders, ARGS="--shuffle 7" for one of them again)
+test: install  ## Run the tests but the thorough ones (ARGS="--repeat 3" for three orders, ARGS="--shuffle 7" for one again)
 	$(BIN)/python -m tests.run $(ARGS)
+
+test-all: install  ## Run all tests, and all that use the database on PostgreSQL too
+	$(BIN)/python -m tests.run --all $(ARGS)
 
 mutants: install  ## Put small faults into a room, and list what no test notices (ARGS=survey/panels)
 	$(BIN)/python -m tests.mutants $(ARGS)

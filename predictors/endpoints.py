@@ -1,6 +1,6 @@
 """A client of servers that speak OpenAI's protocol for chats and embeddings: hosted ones, vLLM, Ollama and others.
 
-Needs httpx, h11 and numpy alone, and knows neither estimators nor the survey. Requests run in an event loop of a thread
+Needs httpx and numpy alone, and knows neither estimators nor the survey. Requests run in an event loop of a thread
 of their own; results, progress and errors come in the caller's thread, where a database may be used.
 """
 
@@ -327,23 +327,17 @@ class Endpoint:
     ) -> None:
         import httpx  # Late, here and below: it takes long to load, and few processes ask a server.
 
-        from predictors.connections import EndpointConnection, needs_proxy
-
         numbered = iter(enumerate(requests))
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         # The whole of a try is timed in `_answer`: httpx would only time each read.
         timeout = httpx.Timeout(None, connect=min(self.timeout, _CONNECT_TIMEOUT))
-        through_proxy = needs_proxy(httpx.URL(self.base_url))
 
         async def work() -> None:
             # A client each: one that is shared looks at all its connections before and after every request, which at
             # 32 of them costs several times the request itself.
-            transport = None if through_proxy else EndpointConnection(_certificates())
-            async with httpx.AsyncClient(
-                headers=headers, timeout=timeout, verify=_certificates(), transport=transport
-            ) as client:
+            async with httpx.AsyncClient(headers=headers, timeout=timeout, verify=_certificates()) as client:
                 for index, request in numbered:
                     await room.enter()
                     answer = await self._answer(client, request)

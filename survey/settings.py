@@ -521,7 +521,6 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "admin:login"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "survey.permissions_at_once.PermissionsAtOnce",
     "django.contrib.auth.backends.ModelBackend",
 ]
 OTP_TOTP_ISSUER = "Hunch"

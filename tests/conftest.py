@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from survey import request_ids
 from survey.study_file.kept import forget_files
-from tests import databases, noting, once, servers, slow
+from tests import databases, servers
 from tests.browsing import Browser
 from tests.statements import QueryCounts
 
@@ -32,8 +32,8 @@ hypothesis.settings.register_profile("hunch", deadline=None, database=None)
 hypothesis.settings.load_profile("hunch")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user"}
-# What `make check` leaves out: everything that starts a process or loads torch, and what takes its time (see slow.txt).
-SLOW_MARKS = {"torch", "redis", "browser", "postgresql", "slow"}
+# What `make check` leaves out: what starts a process or loads torch, and what takes its time.
+SLOW_MARKS = {"torch", "redis", "browser", "postgresql", "slow", "thorough"}
 SLOW_FIXTURES = {"live_server", "redis_server", "postgresql_server", "chromium", "child_environment", "s3"}
 CHROMIUM_FLAGS = [
     "--headless",
@@ -64,21 +64,15 @@ def unavailable(sentence: str) -> NoReturn:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
-    parser.addoption("--also-listed", action="store_true", help="those of tests/once.txt and tests/slow.txt, too")
     parser.addoption(
-        "--note-costs", metavar="FOLDER", help="write there what each test costs and which statements it sends"
+        "--tier",
+        choices=("check", "test", "all"),
+        default="all",
+        help="check: the fast tests; test: without those marked thorough, and on PostgreSQL what it alone can say",
     )
-    parser.addoption("--fast", action="store_true", help="only tests that need no server, no browser and no torch")
+    parser.addoption("--database-only", action="store_true", help="only tests that use the database, without a browser")
     parser.addoption("--generated", type=int, default=12, metavar="N", help="requests that tests generate of each kind")
-    parser.addoption("--rewrite-authorization", action="store_true", help="write authorization.json anew")
-    parser.addoption("--rewrite-pictures", action="store_true", help="make the pictures of the documents anew")
-    parser.addoption("--rewrite-query-counts", action="store_true", help="write tests/query_counts.json anew")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if (folder := config.getoption("--note-costs")) is not None:
-        config.pluginmanager.register(noting.Noted(Path(folder), once.is_about_the_database, is_fast))
+    parser.addoption("--renew", action="store_true", help="write what is stored and compared again (tests/renew.py)")
 
 
 def uses_database(item: pytest.Item) -> bool:
@@ -93,23 +87,45 @@ def is_fast(item: pytest.Item) -> bool:
     )
 
 
-def says_something_of_the_database(item: pytest.Item) -> bool:
-    """What PostgreSQL takes too. CONTRIBUTING.md says the rule."""
+def is_for_postgresql(item: pytest.Item) -> bool:
+    """What PostgreSQL takes too, when everything is run. CONTRIBUTING.md says the rule."""
     if not uses_database(item) or any(item.get_closest_marker(name) for name in ("browser", "any_database")):
         return False
     over_http = "live_server" in getattr(item, "fixturenames", ())
     return not over_http or item.get_closest_marker("every_database") is not None
 
 
+def is_about_the_database(item: pytest.Item) -> bool:
+    """What `make test` runs on PostgreSQL too: locks and transactions, and what is marked."""
+    mark = item.get_closest_marker("django_db")
+    return is_for_postgresql(item) and (
+        any(item.get_closest_marker(name) for name in ("postgresql", "every_database"))
+        or (mark is not None and bool(mark.kwargs.get("transaction")))
+        or not {"transactional_db", "child_environment"}.isdisjoint(getattr(item, "fixturenames", ()))
+    )
+
+
+def is_quick_enough(item: pytest.Item) -> bool:
+    return item.get_closest_marker("thorough") is None
+
+
+def rules_of_tests(config: pytest.Config) -> Iterator[Callable[[pytest.Item], bool]]:
+    """What a test must be to be run here."""
+    tier, database_only = config.getoption("--tier"), config.getoption("--database-only")
+    if tier == "check":
+        yield is_fast
+    elif tier == "test":
+        yield is_quick_enough
+    if database_only:
+        yield is_about_the_database if tier == "test" else is_for_postgresql
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_out = {"--fast": slow.listed(), "--database-only": once.listed()}
-    for option, wanted in (("--fast", is_fast), ("--database-only", says_something_of_the_database)):
-        if config.getoption(option):
-            listed = frozenset() if config.getoption("--also-listed") else leave_out[option]
-            kept = [item for item in items if wanted(item) and noting.function_of(item.nodeid) not in listed]
-            chosen = set(kept)
-            config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-            items[:] = kept
+    rules = list(rules_of_tests(config))
+    chosen = {item for item in items if all(rule(item) for rule in rules)}
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
     items.sort(key=what_it_loads)
 
 
@@ -200,7 +216,7 @@ def query_counts(request: pytest.FixtureRequest) -> Iterator[Any]:
     (section,) = request.node.get_closest_marker("query_counts").args
     counts = QueryCounts(section)
     yield counts
-    counts.compare(rewrite=request.config.getoption("--rewrite-query-counts"))
+    counts.compare(renew=request.config.getoption("--renew"))
 
 
 # Real parts

@@ -1,11 +1,14 @@
 """Rows that many tests begin with: the services make them once, and for later tests they are put back as they were.
 
 A study is planned and opened in fifty queries, and its rows can be written in twenty-five. So what is kept is real, no
-test sees another one's rows, and the order of the tests does not matter.
+test sees another one's rows, and the order of the tests does not matter. It lies in the folder of the run, for all its
+processes.
 """
 
 import functools
+import hashlib
 import json
+import os
 import pickle
 import re
 import time
@@ -13,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from io import BytesIO
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import time_machine
@@ -88,7 +92,16 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
     It is called as before where the database is not empty, and where a test has set a clock that runs on. Its arguments
     are plain data and say all that its rows depend on, beside the settings and a clock that stands still.
     """
-    known: dict[Any, Kept] = {}
+    known: dict[str, Kept] = {}
+
+    def find(key: str, *, stopped: bool) -> Kept | None:
+        found = known.get(key)
+        if found is None or not (stopped or found.is_fresh()):
+            found = read(key)
+        if found is None or not (stopped or found.is_fresh()):
+            return None
+        known[key] = found
+        return found
 
     @functools.wraps(make)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -96,19 +109,41 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
         moment = timezone.now() if stopped else None
         if timezone.now is not REAL_NOW or (stopped and timezone.now() != moment) or not is_empty():
             return make(*args, **kwargs)
-        given = [args, kwargs, str(moment), settings_in_force()]
-        key = json.dumps(given, default=date.isoformat, sort_keys=True)
-        if key in known and (stopped or known[key].is_fresh()):
-            result: T = known[key].put_back()
+        depends_on = [make.__module__, make.__qualname__, args, kwargs, str(moment), connection.vendor]
+        key = json.dumps([*depends_on, settings_in_force()], default=date.isoformat, sort_keys=True)
+        if (stored := find(key, stopped=stopped)) is not None:
+            result: T = stored.put_back()
             return result
         counts = count_migrated()
         made = make(*args, **kwargs)
         if count_migrated() == counts:
             tables = [table for name in our_tables() if (table := read_table(name)).rows]
             known[key] = Kept(tables, files_of(tables), pickle.dumps(made))
+            write(key, known[key])
         return made
 
     return call
+
+
+def read(key: str) -> Kept | None:
+    """What any process of this run has kept."""
+    try:
+        stored: Kept = pickle.loads(_path(key).read_bytes())  # noqa: S301
+    except FileNotFoundError:
+        return None
+    return stored
+
+
+def write(key: str, stored: Kept) -> None:
+    path = _path(key)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}")
+    partial.write_bytes(pickle.dumps(stored))
+    partial.replace(path)
+
+
+def _path(key: str) -> Path:
+    return Path(os.environ["HUNCH_TEST_FOLDER"], "kept", hashlib.sha256(key.encode()).hexdigest())
 
 
 # What is written
@@ -182,6 +217,8 @@ def files_of(tables: list[Table]) -> dict[str, bytes]:
 
 
 def settings_in_force() -> list[str]:
-    """Those of ours, which a test may have changed. No row says where the panel is, and each fake one is elsewhere."""
+    """Those of ours, which a test may have changed. No row says where the panel is, and each fake one is elsewhere; nor
+    where the process keeps its files."""
     names = (name for name in dir(settings) if name.startswith("HUNCH_") and name != "HUNCH_PROLIFIC_URL")
-    return [f"{name}={getattr(settings, name)!r}" for name in names]
+    own = os.environ["HUNCH_VAR"]
+    return [f"{name}={getattr(settings, name)!r}".replace(own, "") for name in names]

@@ -1,10 +1,12 @@
-"""What `make test` and `make check` call, with what is written behind them in ARGS.
+"""What `make check`, `make test` and `make test-all` call, with what is written behind them in ARGS.
 
-    python -m tests.run                     all tests on SQLite, and beside them those of the database on PostgreSQL
+    python -m tests.run                     `make test`: all but the thorough ones on SQLite, and beside them
+                                            those about locks and transactions on PostgreSQL
     python -m tests.run --fast              `make check`: only what needs no server, browser or torch, on SQLite
+    python -m tests.run --all               `make test-all`: everything, and all tests of the database on PostgreSQL too
     python -m tests.run --repeat 3          the whole three times, each time in another order
-    python -m tests.run --note FOLDER       note what each test costs, for tests/once.txt and tests/slow.txt
     python -m tests.run --shuffle 7         in the order of that seed; with --repeat of the seeds from there on
+    python -m tests.run --times FILE        and write there how many seconds each test took, as JSON, slowest first
     python -m tests.run tests/api -k links  every other argument goes to pytest
 
 The order of the tests is another one in each run (pytest-randomly). pytest prints its seed, with which --shuffle gives
@@ -140,12 +142,21 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
     parser = argparse.ArgumentParser(
         prog="python -m tests.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--fast", action="store_true", help="only what needs no server, browser or torch, on SQLite")
+    tier = parser.add_mutually_exclusive_group()
+    tier.add_argument(
+        "--fast",
+        dest="tier",
+        action="store_const",
+        const="check",
+        default="test",
+        help="only what needs no server, browser or torch, on SQLite",
+    )
+    tier.add_argument("--all", dest="tier", action="store_const", const="all", help="everything, on both databases")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run everything N times")
     parser.add_argument(
         "--shuffle", type=int, metavar="SEED", help="the order of this seed; the next run takes the next"
     )
-    parser.add_argument("--note", type=Path, metavar="FOLDER", help="note there what each test costs; once.py, slow.py")
+    parser.add_argument("--times", type=Path, metavar="FILE", help="write the seconds of each test there, as JSON")
     return parser.parse_known_args(arguments)
 
 
@@ -155,16 +166,13 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
     parts: list[Part] = []
     workers = 0
     for name, url in databases.items():
-        processes = FAST_WORKERS if chosen.fast else WORKERS[name]
+        processes = FAST_WORKERS if chosen.tier == "check" else WORKERS[name]
         environment = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": url}
         if "PostgreSQL" in databases:
             environment["HUNCH_TEST_POSTGRESQL"] = databases["PostgreSQL"]
-        options = ["--fast"] if chosen.fast else []
+        options = [f"--tier={chosen.tier}"]
         if name == "PostgreSQL":
             options.append("--database-only")
-        if chosen.note is not None:
-            (noted := chosen.note.resolve() / name.lower()).mkdir(parents=True, exist_ok=True)
-            options.append(f"--note-costs={noted}")
         if chosen.shuffle is not None:
             options += ["-p", "randomly", f"--randomly-seed={chosen.shuffle}"]
         if several:
@@ -192,7 +200,7 @@ def main(arguments: list[str]) -> int:
     total = Total()
     with ExitStack() as stack:
         databases = {"SQLite": ""}
-        if not chosen.fast:
+        if chosen.tier != "check":
             try:
                 databases["PostgreSQL"] = stack.enter_context(servers.postgresql())
             except Exception as exc:  # Whatever keeps a server from starting, the tests on SQLite still say something.
@@ -208,6 +216,10 @@ def main(arguments: list[str]) -> int:
                 chosen.shuffle += 1
     print(f"\nThe {SLOWEST} slowest tests", *slowest_tests(total.seconds), sep="\n")
     print("\nTime by folder", *time_by_folder(total.seconds), "", sep="\n")
+    if chosen.times is not None:
+        ranked = sorted(total.seconds.items(), key=lambda timed: -timed[1])
+        times = {f"{database} {test}": round(seconds, 3) for (database, test), seconds in ranked}
+        chosen.times.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
     for sentence in total.missing:
         print(f"Not tested: {sentence}")
     print(closing_line(total.counts, time.monotonic() - started))

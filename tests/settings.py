@@ -4,6 +4,8 @@ The folder is named in the environment, so that processes which a test starts sh
 """
 
 import atexit
+import base64
+import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +18,12 @@ if "HUNCH_TEST_FOLDER" not in os.environ:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
 os.environ["HUNCH_VAR"] = str(Path(os.environ["HUNCH_TEST_FOLDER"], worker))
+# The same keys for all workers: what one of them has sealed, another one opens (tests/kept.py).
+Path(os.environ["HUNCH_VAR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
+for name in ("identity_key", "secret_key"):
+    if not (key := Path(os.environ["HUNCH_VAR"], name)).exists():
+        key.write_text(base64.urlsafe_b64encode(hashlib.sha256(f"{name} of the tests".encode()).digest()).decode())
+        key.chmod(0o600)
 redis_url = os.environ.setdefault("HUNCH_TEST_REDIS_URL", os.environ.get("REDIS_URL", ""))
 if redis_url.startswith("redis://"):
     # Two workers on one Redis would take each other's tasks: each gets a database of its own.

@@ -1,9 +1,8 @@
 """How many statements a page takes, and the committed rows of query_counts.json that say how many it took before.
 
-    python -m pytest tests/frontend/test_query_counts.py tests/api/test_query_counts.py \
-        tests/admin/test_query_counts.py --rewrite-query-counts
+    python -m tests.renew query_counts
 
-writes the file anew. A change of a number then shows in the diff of a commit, and somebody says why.
+writes the file again. A change of a number then shows in the diff of a commit, and somebody says why.
 """
 
 import json
@@ -45,10 +44,10 @@ class QueryCounts:
         self.rows[name] = max(self.rows.get(name, 0), len(statements))
         return result
 
-    def compare(self, *, rewrite: bool) -> None:
+    def compare(self, *, renew: bool) -> None:
         """Fail where a number is another one than the committed one."""
         stored: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-        if rewrite:
+        if renew:
             stored[self.section] = self.rows
             FILE.write_text(json.dumps(stored, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         wrong = {
@@ -56,4 +55,4 @@ class QueryCounts:
             for name in {*self.rows, *stored[self.section]}
             if self.rows.get(name) != stored[self.section].get(name)
         }
-        assert wrong == {}, f"{wrong}: say why in the commit, and run with --rewrite-query-counts"
+        assert wrong == {}, f"{wrong}: say why in the commit, and run `python -m tests.renew query_counts`"

@@ -18,6 +18,8 @@ from django.utils import timezone
 from survey.models import Bank, Study
 from tests import cast, databases, kept, run
 
+pytestmark = pytest.mark.slow
+
 made: Counter[str] = Counter()
 
 
@@ -46,6 +48,16 @@ def test_rows_are_put_back_as_they_were_made() -> None:
     assert again == first and again is not first and again.config == first.config
     other, _rows = undone(opened, slug="other")
     assert other.slug == "other" and made == {"same": 1, "other": 1}
+
+
+@pytest.mark.django_db
+def test_another_process_puts_back_what_this_one_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUNCH_TEST_FOLDER", str(tmp_path))
+    made.clear()
+    make = opened.__wrapped__  # type: ignore[attr-defined]
+    _study, rows = undone(kept.kept(make), slug="shared")
+    _study, rows_there = undone(kept.kept(make), slug="shared")
+    assert rows_there == rows and made == {"shared": 1}
 
 
 @pytest.mark.django_db
@@ -164,7 +176,8 @@ def test_the_slowest_tests_and_folders_come_first() -> None:
 
 def test_each_run_takes_the_next_seed_and_other_arguments_go_to_pytest() -> None:
     chosen, given = run.read_arguments(["--fast", "--repeat", "10", "--shuffle", "7", "tests/api", "-k", "links", "-x"])
-    assert (chosen.fast, chosen.repeat, chosen.shuffle, given) == (True, 10, 7, ["tests/api", "-k", "links", "-x"])
+    assert (chosen.tier, chosen.repeat, chosen.shuffle, given) == ("check", 10, 7, ["tests/api", "-k", "links", "-x"])
+    assert run.read_arguments([])[0].tier == "test" and run.read_arguments(["--all"])[0].tier == "all"
 
 
 def test_the_parts_of_a_run_write_bytecode_whatever_the_environment_says(

@@ -17,7 +17,7 @@ from tests.admin.conftest import client_of
 from tests.cast import open_study
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def page_of(study: Study) -> str:

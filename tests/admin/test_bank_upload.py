@@ -20,7 +20,7 @@ from survey.services.base.groups import ensure_researchers_group
 from survey.services.base.rights import visible_banks
 from tests.admin.conftest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ADD = "/admin/survey/bank/add/"
 GOOD = "id;Fach;Frage;Antwort\na:0;Algebra;Was ist 1+1?;2\na:1;Algebra;Was ist größer?;3\n"
 

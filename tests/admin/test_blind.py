@@ -29,6 +29,8 @@ from tests.kept import kept
 
 from .conftest import client_of, stage_of, take_part
 
+pytestmark = pytest.mark.slow
+
 FACTOR, LEVELS, ITEM_FACTOR, ITEM_LEVELS = "zframing", ["zplain", "zwarm"], "zmode", ["zblank", "zkeep"]
 NAMES = (FACTOR, *LEVELS, ITEM_FACTOR, *ITEM_LEVELS)
 CONDITIONS = [

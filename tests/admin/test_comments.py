@@ -10,6 +10,8 @@ from survey.models import Assignment, QuestionReport, Study
 
 from .test_pages import FEW
 
+pytestmark = pytest.mark.slow
+
 LIST = "/admin/survey/questionreport/"
 
 

@@ -15,7 +15,7 @@ from tests.statements import QueryCounts
 from tests.survey.answers.test_majorities import frozen_test_stage
 from tests.survey.results.test_looking import look_often, running
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 
 def page_of(study: Study, query: str = "") -> str:

@@ -18,7 +18,7 @@ from tests.admin.conftest import client_of
 from tests.kept import kept
 from tests.survey.foresight import N, belief_study, even, model, people_study
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 API = "/api/v1/studies/beliefs/reports/human_calibration/"
 
 

@@ -15,7 +15,7 @@ from survey.services.base.groups import ensure_researchers_group
 from tests import cast
 from tests.admin.conftest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def address(name: str, *args: Any) -> str:

@@ -12,6 +12,8 @@ from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.base.auditing import actor_of
 from tests import cast
 
+pytestmark = pytest.mark.slow
+
 ADD = "/admin/survey/answercollection/add/"
 
 

@@ -14,6 +14,8 @@ from tests import cast
 
 from .conftest import client_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def judged(db: None) -> Study:

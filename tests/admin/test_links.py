@@ -12,7 +12,7 @@ from tests import cast
 
 from .conftest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 LIST, MAKE = "/admin/survey/entrylink/", "/admin/survey/entrylink/add/"
 
 

@@ -20,6 +20,8 @@ from tests.survey.sittings.test_quotas import OFTEN, come, study_of
 
 from .conftest import client_of, stage_of, take_part
 
+pytestmark = pytest.mark.slow
+
 
 def page(study: Study) -> str:
     return f"/admin/survey/study/{study.pk}/change/"

@@ -20,7 +20,7 @@ from survey.services.base.auditing import actor_of
 from survey.tasks import look_after_data
 
 PASSWORD = "a long and odd sentence 7"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,8 @@ from tests import cast
 
 from .conftest import client_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def fresh(db: None) -> Study:

@@ -16,6 +16,8 @@ from django.urls.resolvers import RegexPattern
 from survey.admin_site import HunchAdminSite
 from survey.models import Study
 
+pytestmark = pytest.mark.slow
+
 FILLED = {"app_label": "survey", "name": "answers.csv", "file": "words.csv", "index": "1", "panel": "prolific"}
 
 

@@ -76,6 +76,8 @@ from tests.kept import kept
 
 from .conftest import PERSON, SUBMISSION, panel_ids, stage_of, study_in_its_second_stage, take_part
 
+pytestmark = pytest.mark.slow
+
 FEW = 10  # queries
 # Instruments of the tests' own packages, of which no study here is.
 INSTALLED_FOR_TESTS = {"toy"}

@@ -11,7 +11,7 @@ from survey.models import Delivery, Receiver, Study
 from survey.operation import receivers
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 CAUSES = [cause.value for cause in receivers.OFFERED]
 
 

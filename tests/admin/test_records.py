@@ -22,6 +22,8 @@ from tests import cast
 
 from .conftest import PERSON, SUBMISSION, client_of, stage_of
 
+pytestmark = pytest.mark.slow
+
 # Flags
 
 

@@ -15,6 +15,8 @@ from tests import cast, databases
 from .conftest import client_of
 from .test_pages import address, busy, our_models
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["busy"]
 HIDDEN = "zebra"
 

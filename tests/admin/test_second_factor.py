@@ -20,7 +20,7 @@ from survey.services.base.auditing import actor_of
 PASSWORD = "a long and odd sentence 7"
 PAGE = "/admin/second-factor/"
 NOW = 1_800_000_015
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tests import cast
 
 from .conftest import stage_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 LIST = "/admin/survey/sitting/"
 # Who says 60 throughout as a prior is flagged by the second rule: that is everybody of the cast.
 RULES: dict[str, Any] = {

@@ -14,7 +14,7 @@ from tests import cast
 
 from .conftest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def with_permission(user: Any, codename: str) -> Client:

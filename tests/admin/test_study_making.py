@@ -22,7 +22,7 @@ from tests import cast
 from tests.admin.conftest import client_of
 from tests.survey.instruments.test_real_evidence import answered
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ADD = "/admin/survey/study/add/"
 CHECK = "/admin/survey/study/check-file/"
 

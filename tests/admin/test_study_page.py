@@ -23,6 +23,8 @@ from tests import cast
 
 from .conftest import client_of, stage_of, take_part
 
+pytestmark = pytest.mark.slow
+
 
 def page(study: Study) -> str:
     return f"/admin/survey/study/{study.pk}/change/"

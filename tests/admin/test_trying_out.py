@@ -19,7 +19,7 @@ from tests.survey.printed_screens.test_screens import SHORT, TWO_LANGUAGES
 
 from .conftest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MOOD = {"factor": "mood", "levels": ["calm", "hurried"]}
 
 

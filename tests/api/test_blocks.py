@@ -11,7 +11,7 @@ from tests import cast
 from tests.api.test_respondents import Person, error_of
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 REPORT = "/api/v1/sitting/report/"
 
 

@@ -10,6 +10,8 @@ from drf_spectacular.generators import SchemaGenerator
 
 from survey.api import document
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "/api/schema/"
 
 

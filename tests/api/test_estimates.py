@@ -10,7 +10,7 @@ from tests import cast
 from tests.survey.answers.test_majorities import frozen_test_stage
 from tests.survey.results.test_looking import look_often, running
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 PATH = "/api/v1/studies/cast/estimates/"
 
 

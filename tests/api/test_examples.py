@@ -25,7 +25,7 @@ from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person
 from tests.frontend.test_outages import away
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 
 def shape(value: Any) -> Any:

@@ -12,7 +12,7 @@ from tests import cast
 from tests.api.everything import MODES, STUDY, Reader
 from tests.api.front_end import FrontEnd
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 KINDS = ["form", "instructions", "practice", "checks", "item", "attention", "item", "form", "debriefing", "end"]
 
 

@@ -18,7 +18,7 @@ from tests.api.test_respondents import BEGIN, STEP, Person, error_of
 from tests.kept import kept
 from tests.survey.instruments import test_aid, test_evidence_in_steps
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.every_database]
 MANY_DIGITS = pytest.param(10**4000, id="many digits")
 REPORT, LEFT = "/api/v1/sitting/report/", "/api/v1/sitting/left/"
 TAKES_BODIES = (BEGIN, STEP, REPORT, LEFT)

@@ -11,7 +11,7 @@ from survey.services.base import jobs
 from tests import cast
 from tests.api.documented import call
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from survey.models import ApiToken, Reading
 from survey.services.banks import ngrams, readings
 from tests import cast
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 API = "/api/v1/readings/"
 
 

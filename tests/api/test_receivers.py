@@ -11,7 +11,7 @@ from tests import cast
 from tests.api.documented import call
 from tests.api.test_jobs import token
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 HOOK = {"kind": "webhook", "address": "http://127.0.0.1:9/hook?token=abc", "causes": ["stage_full"]}
 
 

@@ -17,7 +17,7 @@ from survey.services.results.export import files, reading
 from tests import cast
 from tests.kept import kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PATHS = (
     "/api/v1/studies/",
     "/api/v1/studies/cast/stages/",

@@ -14,7 +14,7 @@ from tests import cast
 from tests.admin.conftest import study_in_its_second_stage
 from tests.panels.world import stored_posting, stored_submission
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 STUDIES = "/api/v1/studies/"
 
 

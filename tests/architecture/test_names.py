@@ -3,7 +3,11 @@
 import ast
 from collections import defaultdict
 
+import pytest
+
 from tests.architecture.test_source import ROOT, python_files
+
+pytestmark = pytest.mark.slow
 
 # A library's plain data, and the row in which the survey stores the same thing.
 SAME_THING = {"Pair", "Stratum"}

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BESIDE = ("benchmarks", "tools", "clients", "studies", "deploy", "docs")
 PACKAGES = ("survey", "frontend", "bandit", "predictors")

@@ -1,8 +1,8 @@
 """Every address of the URL configuration, asked by every kind of visitor, answers as authorization.json says.
 
-    python -m pytest tests/authorization --rewrite-authorization
+    python -m tests.renew rights
 
-writes the file anew. A new address without a row fails, and so does an answer that is another one than the committed.
+writes the file again. A new address without a row fails, and so does an answer that is another one than the committed.
 What no committed file may allow stands below it: who is no member learns nothing, and a higher role is never refused
 what a lower one may read.
 """
@@ -339,11 +339,11 @@ def test_every_address_answers_every_visitor_as_the_table_says(
                     for name in OUTSIDE
                     if there[name] != answers[name]
                 ]
-    found = {"visitors": list(everybody), "answers": table}
-    if request.config.getoption("--rewrite-authorization"):
-        FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if request.config.getoption("--renew"):
+        rows = {"visitors": list(everybody), "answers": dict(sorted(table.items()))}
+        FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     stored: Any = json.loads(FILE.read_text(encoding="utf-8"))
-    assert stored["visitors"] == found["visitors"]
+    assert stored["visitors"] == list(everybody)
     assert sorted(stored["answers"]) == sorted(table), "a route without a row: say who may what"
     assert {name: row for name, row in table.items() if stored["answers"][name] != row} == {}
     assert not wrong, "\n".join(wrong)

@@ -9,6 +9,8 @@ from bandit import DesignError, deal
 from bandit.short_booklets import deal_short, deal_short_with_repeats
 from tests.bandit.laws import p_value_of_counts
 
+pytestmark = pytest.mark.slow
+
 
 def assert_dealt(booklets, *, keys, size):
     n = len(keys)

@@ -6,6 +6,8 @@ import pytest
 import bandit
 from tests.bandit import estimate_laws
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("people", [12, 20])
 def test_figures_of_all_stages_cover_the_truth_and_stages_that_agree_are_not_said_to_differ(people):

@@ -114,6 +114,7 @@ def refusal(visitor: Visitor) -> str:
 EVERY_FORM = {f"form: {name}" for name in ("adult", "work", "age_group", "frequency", "looked_up", "comment")}
 
 
+@pytest.mark.thorough
 def test_a_whole_sitting_with_every_page_sent_unanswered_first(visitor: Visitor) -> None:
     study = open_study(stages=[{"sittings": 1}])  # One booklet: which items it has descends from the seed.
     visitor.go(ENTRANCE.format("a"))
@@ -139,6 +140,7 @@ def test_a_whole_sitting_with_every_page_sent_unanswered_first(visitor: Visitor)
     assert visitor.problems == []
 
 
+@pytest.mark.thorough
 def test_a_whole_sitting_in_german(browser: Any, live_server: Any) -> None:
     open_study()
     visitor = Visitor(browser, live_server.url, **looks_in("de"))
@@ -205,6 +207,7 @@ def test_what_can_go_wrong_inside_a_sitting(visitor: Visitor, monkeypatch: pytes
     assert visitor.problems == []
 
 
+@pytest.mark.thorough
 def test_every_other_end_and_coming_back(visitor: Visitor) -> None:
     study = open_study(stages=[{"sittings": 4}])
     visitor.sit_down(sitting_at(study, "checks", person="failing"))
@@ -239,6 +242,7 @@ def test_every_other_end_and_coming_back(visitor: Visitor) -> None:
     assert visitor.problems == []
 
 
+@pytest.mark.thorough
 def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     study = open_study(stages=[{"sittings": 2}])
     visitor.go("/")
@@ -292,6 +296,7 @@ def test_every_refusal_at_the_door(visitor: Visitor) -> None:
     assert visitor.problems == []
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_with_a_page_is_found(visitor: Visitor) -> None:
     """Otherwise the other tests here could find nothing on any page."""
     visitor.sit_down(sitting_at(open_study(), "item"))

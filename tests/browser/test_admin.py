@@ -17,7 +17,7 @@ from survey.services.stages import jobs, lifecycle
 from tests.browser.everything import ATTENTION, open_study, take_part
 from tests.browser.visitor import Visitor
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 # Whether the page has a heading, whether it is wider than the screen, and where it leads to.
 FACTS = """() => [
   document.querySelector("h1, h2") !== null,

@@ -59,6 +59,7 @@ def facts(belief: Belief) -> tuple[int, str, int | None, int | None]:
     return belief.value, belief.entered_by, belief.first_value, belief.value_changes
 
 
+@pytest.mark.thorough
 def test_a_track_has_no_thumb_until_it_is_touched_and_writes_the_field(
     page: Any, live_server: Any, complaints: list[str]
 ) -> None:
@@ -108,6 +109,7 @@ def test_the_track_is_worked_by_keyboard_and_follows_what_is_typed(page: Any, li
     assert facts(last()) == (100, "track_keys", 30, 3)
 
 
+@pytest.mark.thorough
 def test_the_first_key_brings_the_thumb_in_from_an_end(page: Any, live_server: Any) -> None:
     """From the middle it would be at 51, which suggests an answer."""
     open_study()
@@ -127,6 +129,7 @@ def test_the_first_key_brings_the_thumb_in_from_an_end(page: Any, live_server: A
     assert facts(last()) == (99, "track_keys", 100, 2)
 
 
+@pytest.mark.thorough
 def test_the_track_is_cut_to_the_direction_and_keeps_its_scale(page: Any, live_server: Any) -> None:
     open_study()
     begin(page, live_server)
@@ -179,6 +182,7 @@ def test_a_number_is_asked_for_once_a_direction_needs_one(page: Any, live_server
     assert [text for text in complaints if "422" not in text] == []
 
 
+@pytest.mark.thorough
 def test_the_enter_key_in_the_number_sends_the_number_and_not_the_other_button(page: Any, live_server: Any) -> None:
     open_study(answer_mode="keep_button")
     begin(page, live_server)
@@ -198,6 +202,7 @@ def test_the_enter_key_in_the_number_sends_the_number_and_not_the_other_button(p
     assert facts(last())[:2] == (20, "button")
 
 
+@pytest.mark.thorough
 def test_what_was_filled_in_may_be_left(page: Any, live_server: Any) -> None:
     open_study(answer_mode="prefilled")
     begin(page, live_server)
@@ -209,6 +214,7 @@ def test_what_was_filled_in_may_be_left(page: Any, live_server: Any) -> None:
     assert facts(last()) == (60, "prefilled", None, None)
 
 
+@pytest.mark.thorough
 def test_reasons_and_the_own_answer_are_accessible(page: Any, live_server: Any) -> None:
     open_study(explanation="all", own_answer=True, confidence=True)
     begin(page, live_server)
@@ -226,6 +232,7 @@ def test_reasons_and_the_own_answer_are_accessible(page: Any, live_server: Any) 
     assert page.locator("[data-screen=prior]").count() == 1
 
 
+@pytest.mark.thorough
 def test_a_page_with_everything_weighs_under_50_kb(page: Any, live_server: Any) -> None:
     open_study()
     begin(page, live_server)

@@ -88,6 +88,7 @@ def go_to(page: Any, live_server: Any, kind: str) -> None:
     settle(page)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_every_page_holds_on_a_narrow_screen(page: Any, live_server: Any, study: Study, complaints: list[str]) -> None:
     begin(page, live_server)
@@ -103,6 +104,7 @@ def test_every_page_holds_on_a_narrow_screen(page: Any, live_server: Any, study:
     assert complaints == []
 
 
+@pytest.mark.thorough
 def test_a_scale_does_not_break_the_page_where_text_is_twice_as_large_and_spaced_out(
     browser: Any, live_server: Any, study: Study
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_scale_does_not_break_the_page_where_text_is_twice_as_large_and_spaced
     assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_a_question_is_reported_by_keyboard_and_answered_all_the_same(
     page: Any, live_server: Any, study: Study, complaints: list[str]
@@ -182,6 +185,7 @@ def test_checks_scales_and_the_choice_are_answered_by_keyboard_alone(page: Any, 
     assert Sitting.objects.get().withdrawn_at is not None
 
 
+@pytest.mark.thorough
 def test_without_scripts_reports_and_choices_work_all_the_same(
     plain_page: Any, live_server: Any, study: Study, complaints: list[str]
 ) -> None:
@@ -199,6 +203,7 @@ def test_without_scripts_reports_and_choices_work_all_the_same(
     assert complaints == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_who_is_screened_out_meets_an_accessible_page(page: Any, live_server: Any, study: Study) -> None:
     go_to(page, live_server, "form")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browsing import Browser
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 STORE = """async () => {
   localStorage.setItem("left", "1");
   sessionStorage.setItem("left", "1");

@@ -10,7 +10,7 @@ from survey.instruments.cloze.models import WrittenWord
 from tests import cast
 from tests.browser.visitor import IN_TWO_LANGUAGES, Visitor, looks_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 SENTENCES = (
     "The old man sat <b>down</b> & <i>slept</i> by the river.",
     "שלום עולם זה משפט ארוך מאוד מאוד.",

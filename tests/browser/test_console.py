@@ -17,7 +17,7 @@ from survey.services.stages import jobs, lifecycle
 from tests.browser.everything import ATTENTION, open_study, take_part
 from tests.browser.visitor import AXE, RULES, SIZES, Visitor, use_axe
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 STRICT = {**RULES, "runOnly": {"type": "tag", "values": [*RULES["runOnly"]["values"], "wcag2aaa"]}}
 # On a phone the same page has other sizes, and the same names, roles and colours.
 RULES_AT = {1280: STRICT, 390: SIZES}

@@ -36,6 +36,7 @@ def number(visitor: Visitor) -> Any:
     return visitor.page.locator("input[name=value]:not([type=range]):visible")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_every_step_fits_and_is_answered_by_the_keyboard(browser: Any, live_server: Any, language: str) -> None:
     study = open_study(THREE)
@@ -96,6 +97,7 @@ def test_reload_back_and_a_second_tab_change_no_answer_and_show_no_later_evidenc
     visitor.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_an_item_with_an_aid_fits_and_names_it_to_everybody(browser: Any, live_server: Any, language: str) -> None:
     answered(cast.bank())

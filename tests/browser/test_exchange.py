@@ -24,6 +24,7 @@ def page(request: Any, browser: Any, complaints: list[str]) -> Any:
     return page_of(browser, complaints, color_scheme=request.param)
 
 
+@pytest.mark.thorough
 def test_the_next_page_comes_in_the_reply_with_title_focus_and_times_of_its_own(
     page: Any, live_server: Any, complaints: list[str]
 ) -> None:
@@ -92,6 +93,7 @@ def test_what_was_entered_stays_while_the_connection_is_broken_and_is_stored_onc
     assert Belief.objects.get().value == 61 and not page.locator("#unsent").is_visible()
 
 
+@pytest.mark.thorough
 def test_an_error_of_the_server_leaves_the_page_as_it_is(page: Any, live_server: Any) -> None:
     open_study()
     begin(page, live_server)
@@ -106,6 +108,7 @@ def test_an_error_of_the_server_leaves_the_page_as_it_is(page: Any, live_server:
     assert Belief.objects.count() == 1 and Sitting.objects.get().step == 2
 
 
+@pytest.mark.thorough
 def test_without_a_network_what_was_typed_stays(page: Any, live_server: Any) -> None:
     open_study()
     begin(page, live_server)
@@ -119,6 +122,7 @@ def test_without_a_network_what_was_typed_stays(page: Any, live_server: Any) -> 
     assert Belief.objects.get().value == 61
 
 
+@pytest.mark.thorough
 def test_a_remark_leaves_the_page_and_what_was_typed_as_they_are(page: Any, live_server: Any) -> None:
     open_study()
     begin(page, live_server)
@@ -140,6 +144,7 @@ def test_a_remark_leaves_the_page_and_what_was_typed_as_they_are(page: Any, live
     assert Belief.objects.get().value == 61
 
 
+@pytest.mark.thorough
 def test_a_page_with_scripts_of_its_own_keeps_what_was_typed_too(page: Any, live_server: Any) -> None:
     """Such a page is sent without a document, and the next one is loaded."""
     open_study()
@@ -161,6 +166,7 @@ def test_a_page_with_scripts_of_its_own_keeps_what_was_typed_too(page: Any, live
     assert Belief.objects.get().value == 61
 
 
+@pytest.mark.thorough
 def test_back_after_a_mistake_sends_nothing_again_without_scripts(browser: Any, live_server: Any) -> None:
     """A browser shows "Confirm Form Resubmission" where a page is the reply to a form."""
     open_study()

@@ -43,6 +43,7 @@ def test_it_refreshes_by_itself_and_keeps_what_is_open(researcher: Visitor) -> N
     assert researcher.problems == []
 
 
+@pytest.mark.thorough
 def test_a_figure_is_saved_as_png(researcher: Visitor) -> None:
     study = open_study(stages=[{"sittings": 3}])
     take_part(study, "first")
@@ -56,6 +57,7 @@ def test_a_figure_is_saved_as_png(researcher: Visitor) -> None:
     assert researcher.problems == []
 
 
+@pytest.mark.thorough
 def test_nothing_is_hidden_beside_the_screen_of_a_phone(researcher: Visitor) -> None:
     study = open_study(stages=[{"sittings": 3}])
     take_part(study, "first")

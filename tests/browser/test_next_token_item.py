@@ -39,6 +39,7 @@ def study(tmp_path: Path) -> Any:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
     visitor = Visitor(browser, live_server.url, **looks_in(language))
@@ -67,6 +68,7 @@ def enter(visitor: Visitor, study: Any, language: str = "en") -> Any:
     return visitor.page
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server: Any, language: str) -> None:
     """The pattern of a combobox: what a screen reader says, arrow keys, Enter, Escape; and nothing moves."""
@@ -131,6 +133,7 @@ def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server
     visitor.close()
 
 
+@pytest.mark.thorough
 def test_without_the_file_of_tokens_the_button_still_lists_them(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url)
     visitor.page.route("**/tokens/*", lambda route: route.abort())

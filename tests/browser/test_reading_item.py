@@ -65,6 +65,7 @@ def answer(page: Any) -> None:
     page.wait_for_selector("[data-screen=passage], [data-kind=end]")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, live_server: Any, language: str) -> None:
     visitor = Visitor(browser, live_server.url, **looks_in(language))
@@ -121,6 +122,7 @@ def test_taps_count_and_a_page_in_the_background_is_marked(study: Any, browser: 
 SLEPT = "() => { const now = Date.now.bind(Date); Date.now = () => now() + 40000; }"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("what", "mark"),
     [
@@ -160,6 +162,7 @@ def test_a_passage_that_is_loaded_again_in_the_middle_is_marked(study: Any, brow
     visitor.close()
 
 
+@pytest.mark.thorough
 def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url)
     visitor.begin(study.slug)
@@ -173,6 +176,7 @@ def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, liv
     visitor.close()
 
 
+@pytest.mark.thorough
 def test_without_script_nobody_comes_in(study: Any, browser: Any, live_server: Any) -> None:
     visitor = Visitor(browser, live_server.url, java_script_enabled=False)
     visitor.go(f"/s/{study.slug}/")

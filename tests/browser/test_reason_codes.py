@@ -19,7 +19,7 @@ from survey.services.results import reports
 from tests import cast
 from tests.browser.visitor import AXE, Visitor, only, use_axe
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 WIDER = "document.documentElement.scrollWidth > innerWidth"
 # The form and the tables that it fills; the admin's own frame is not ours.

@@ -102,6 +102,7 @@ def test_a_whole_sitting_on_a_narrow_screen(page: Any, live_server: Any, study: 
         assert (client["changes"], client["first_value"]) == {"prior": (1, 60), "posterior": (2, 70)}[screen]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["dark"], indirect=True)
 def test_an_error_takes_the_focus_and_leads_to_its_field_by_keyboard(
     page: Any, live_server: Any, study: Study, complaints: list[str]
@@ -139,6 +140,7 @@ def test_back_and_a_double_click_do_no_harm(page: Any, live_server: Any, study: 
     assert Belief.objects.count() == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/s/cast/", "/s/cast/sitting"])
 def test_pages_of_refusal_are_accessible_too(page: Any, live_server: Any, study: Study, path: str) -> None:
@@ -146,6 +148,7 @@ def test_pages_of_refusal_are_accessible_too(page: Any, live_server: Any, study:
     look(page)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_the_code_is_copied_by_its_button(page: Any, live_server: Any, study: Study) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -66,6 +66,7 @@ def test_a_page_that_is_left_tells_so_once_and_one_that_is_sent_does_not(
     assert complaints == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["elements", "dataset"])
 def test_a_question_may_be_called_what_a_form_of_the_browsers_is_made_of(
     page: Any, live_server: Any, complaints: list[str], name: str
@@ -85,6 +86,7 @@ def test_a_question_may_be_called_what_a_form_of_the_browsers_is_made_of(
     assert complaints == []
 
 
+@pytest.mark.thorough
 def test_what_was_typed_and_not_sent_stays_in_the_browser(
     page: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

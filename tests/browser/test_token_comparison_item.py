@@ -41,6 +41,7 @@ def study(tmp_path: Path) -> Any:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server: Any, language: str) -> None:
     visitor = Visitor(browser, live_server.url, **looks_in(language))

@@ -197,6 +197,7 @@ CONTINUE = ("button", "Continue")
 CONTACT = ("link", "a-person-with-a-long-name@university.example.org")
 
 
+@pytest.mark.thorough
 def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
     open_study(stages=[{"sittings": 1}])
     page = visitor.page
@@ -239,6 +240,7 @@ def test_a_whole_sitting_as_a_screen_reader_tells_it(visitor: Visitor) -> None:
     assert controls(nodes_of(visitor)) == [FIRST, ("button", "Copy the code"), ("link", "Go back to Prolific"), CONTACT]
 
 
+@pytest.mark.thorough
 def test_errors_and_thanks_are_reported_at_once(visitor: Visitor) -> None:
     visitor.sit_down(sitting_at(open_study(), "item"))
     visitor.page.get_by_label("Your answer in percent").fill("101")
@@ -276,6 +278,7 @@ def test_a_whole_sitting_without_scripts_meets_every_kind_of_page(browser: Any, 
     visitor.close()
 
 
+@pytest.mark.thorough
 def test_the_longest_questions_stay_within_the_weight_of_a_page(visitor: Visitor) -> None:
     # As long as the longest questions and replies of the usual benchmarks.
     case = "A case is put at length. " * 200

@@ -1,6 +1,6 @@
 """The tutorial works: its commands are run in their order in one folder, and its pictures show its own study.
 
-    python -m tests.run tests/documents/test_tutorial.py --rewrite-pictures
+    python -m tests.renew pictures
 
 makes the pictures anew.
 """
@@ -185,7 +185,7 @@ def test_its_pictures_show_its_own_study(
 
     def take(name: str) -> None:
         taken.append(f"tutorial-{name}.png")
-        if request.config.getoption("--rewrite-pictures"):
+        if request.config.getoption("--renew"):
             page.screenshot(path=str(DOCS / "pictures" / taken[-1]), animations="disabled")
 
     page.goto(f"{live_server.url}/s/first/")

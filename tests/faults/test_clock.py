@@ -18,7 +18,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import arrive, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 HOUR = timedelta(hours=1)
 
 

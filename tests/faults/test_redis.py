@@ -17,7 +17,7 @@ from tests import cast
 from tests.api.test_respondents import Person
 from tests.frontend.pages import arrive, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

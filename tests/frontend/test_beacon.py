@@ -9,7 +9,7 @@ from survey.models import ScreenTiming, Sitting, Study, UnfinishedScreen
 from tests import cast
 from tests.frontend.pages import get, go_to, read, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 BEACON = "/s/cast/beacon"
 
 

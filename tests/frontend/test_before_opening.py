@@ -11,7 +11,7 @@ from survey.services.plans.planning import plan_stage
 from survey.services.stages.lifecycle import pause_stage
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PAGES = ("", "?PROLIFIC_PID=a&STUDY_ID=b&SESSION_ID=c", "consent", "resume", "sitting", "report")
 
 

@@ -13,7 +13,7 @@ from survey.simulator.page import Page as SimulatedPage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send, shown_again
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 SITTING, REPORT = "/s/cast/sitting", "/s/cast/report"
 READ = {
     "name": "read",

@@ -14,7 +14,7 @@ from tests import cast
 from tests.api.everything import STUDY
 from tests.frontend.pages import arrive, fields_for, get, go_to, read
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SITTING = "/s/cast/sitting"
 HEADER = {"X-Hunch-Exchange": "1"}
 # What differs from page to page by design.

@@ -12,7 +12,7 @@ from survey.services.sittings.links import make_links
 from tests import cast
 from tests.frontend.pages import arrive, get, go_to, read, send
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 GENERIC: dict[str, Any] = {
     "kind": "generic",
     "parameters": {"person": "pid", "study": "survey", "submission": "tic"},

@@ -27,7 +27,7 @@ from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.frontend.pages import read, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 IDS = {"person": "Zq7Kx9wPERSONzq7kx9w", "study": "Zq7Kx9wSTUDYzq7kx9w", "submission": "Zq7Kx9wSUBMISSIONzq7kx9w"}
 MARK = "zq7kx9w"  # Every id contains it, in upper or lower case, and no random token does by chance.
 PANELS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from django.test import Client
 from tests import cast
 from tests.frontend.pages import get, send
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 CHECK: dict[str, Any] = {"kind": "instruction", "text": "Choose “one” here.", "options": ["one", "two"]}
 CHECKS = [{**CHECK, "name": "early", "after_item": 1}, {**CHECK, "name": "late", "after_item": 3}]
 

@@ -15,7 +15,7 @@ from survey.services.stages.lifecycle import close_stage
 from tests import cast
 from tests.frontend.pages import arrive, fields_for, get, go_to, read, send, shown_again
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 SITTING = "/s/cast/sitting"
 
 

@@ -2,16 +2,13 @@
 
 DJANGO_SETTINGS_MODULE=tests.settings python manage.py shell -c "from tests.golden.make import main; main()"
 
-Where only what is read off them has changed, such as a further file of the export, `rewrite_results` is enough; run
-`migrate` before it, in an empty database.
+Where only what is read off them has changed, such as a further file of the export, `python -m tests.renew golden` is
+enough.
 
 Three studies on one bank: beliefs with everything that a study can have, beliefs about real answers, and own answers.
 """
 
-import tempfile
-from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from survey.contracts.panels import PanelIds
-from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import LanguageModel, ModelAnswer, Sitting, Stage, Study
-from survey.services.answers.conditions import pairs_of
 from survey.services.banks.question_flags import flag_questions
 from survey.services.sittings import expiry, withdrawal
 from survey.services.sittings.answering import advance
@@ -174,35 +169,4 @@ def main() -> None:
     with transaction.atomic(), databases.unguarded():
         call_command("flush", interactive=False, verbosity=0)
     store.load_database()
-    write_results([*studies])
-
-
-def write_results(slugs: Sequence[str], *, only_known: bool = False) -> None:
-    """Read everything off the stored studies and keep it, or only what was kept before; says what has changed."""
-    for slug in slugs:
-        study = Study.objects.select_related("bank").get(slug=slug)
-        with tempfile.TemporaryDirectory() as folder:
-            results = store.results_of(study, Path(folder))
-        if slug == "beliefs":
-            people = Study.objects.get(slug="answers")
-            results["alignment.json"] = store.as_bytes(aligning.alignment_of(study, samples=200).as_json())
-            results["alignment_warm.json"] = store.as_bytes(
-                aligning.alignment_of(study, samples=200, condition=pairs_of(study)[1:2]).as_json()
-            )
-            results["calibration.json"] = store.as_bytes(
-                calibrating.human_calibration(study, people_study=people).as_json()
-            )
-        before = store.read_results(slug) if (store.DATA / f"{slug}.zip").exists() else {}
-        if only_known:
-            results = {name: results[name] for name in before}
-        print(slug, "changed:", [name for name in results if results[name] != before.get(name)])
-        store.write_results(slug, results)
-
-
-def rewrite_results() -> None:
-    """Only what was read off the stored studies before: rows and files stay as earlier code wrote them."""
-    settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
-    with transaction.atomic():
-        store.load_database()
-        write_results(("answers", "beliefs", "real"), only_known=True)
-        transaction.set_rollback(True)
+    print("Now: python -m tests.renew golden")

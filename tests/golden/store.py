@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Model
 
+from survey.instruments.belief_update.reports import aligning, calibrating
 from survey.models import Stage, Study
+from survey.services.answers.conditions import pairs_of
 from survey.services.results import estimating
 from survey.services.results.export import files
 from survey.services.stages import verifying
@@ -38,6 +42,16 @@ def results_of(study: Study, folder: Path) -> dict[str, bytes]:
     by = [*estimating.division_names(study)[:1], *factors]
     found["estimates.json"] = as_bytes(estimating.estimate(study, by=by).as_json())
     return found
+
+
+def reports_about_models(beliefs: Study, people: Study) -> dict[str, bytes]:
+    """What is read off a study of beliefs, and off one of people's own answers to the same questions."""
+    reports = {
+        "alignment.json": aligning.alignment_of(beliefs, samples=200),
+        "alignment_warm.json": aligning.alignment_of(beliefs, samples=200, condition=pairs_of(beliefs)[1:2]),
+        "calibration.json": calibrating.human_calibration(beliefs, people_study=people),
+    }
+    return {name: as_bytes(report.as_json()) for name, report in reports.items()}
 
 
 def as_bytes(value: Any) -> bytes:
@@ -91,12 +105,46 @@ def stored_files() -> Path:
     return Path(settings.STORAGES["default"]["OPTIONS"]["location"])
 
 
-def write_results(slug: str, results: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(DATA / f"{slug}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in sorted(results.items()):
-            archive.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+def write_results(slug: str, results: Mapping[str, bytes]) -> None:
+    """As text files. One whose numbers differ in their last digits alone stays as it is."""
+    stored = read_results(slug)
+    for name, content in results.items():
+        if name not in stored or differences_of(name, content, stored[name]):
+            (DATA / slug / name).write_bytes(as_bytes(rounded(json.loads(content))) if is_json(name) else content)
 
 
 def read_results(slug: str) -> dict[str, bytes]:
-    with zipfile.ZipFile(DATA / f"{slug}.zip") as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+    folder = DATA / slug
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def differences_of(name: str, content: bytes, stored: bytes) -> list[str]:
+    """Where a result differs from the stored one: JSON by its values, any other file by its bytes."""
+    if is_json(name):
+        return differences(json.loads(content), json.loads(stored), name)
+    return [] if content == stored else [f"{name} differs"]
+
+
+def is_json(name: str) -> bool:
+    return name.endswith(".json")
+
+
+def rounded(value: Any) -> Any:
+    """With the digits that are compared, and two more."""
+    if isinstance(value, dict):
+        return {name: rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
+    return float(f"{value:.8g}") if isinstance(value, float) else value
+
+
+def differences(result: Any, stored: Any, path: str = "") -> list[str]:
+    """Where two JSON values differ; numbers may differ in their last digits, which depend on the machine."""
+    if isinstance(result, dict) and isinstance(stored, dict) and result.keys() == stored.keys():
+        return [line for name in result for line in differences(result[name], stored[name], f"{path}/{name}")]
+    if isinstance(result, list) and isinstance(stored, list) and len(result) == len(stored):
+        pairs = enumerate(zip(result, stored, strict=True))
+        return [line for place, (inner, other) in pairs for line in differences(inner, other, f"{path}/{place}")]
+    if isinstance(result, float) and isinstance(stored, float):
+        return [] if math.isclose(result, stored, rel_tol=1e-6, abs_tol=1e-9) else [f"{path}: {result} is not {stored}"]
+    return [] if result == stored else [f"{path}: {result!r} is not {stored!r}"]

@@ -13,7 +13,7 @@ from survey.services.results import beside, estimating, methods, reports
 from tests import cast
 from tests.golden.test_golden import golden, loaded, study_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 __all__ = ["golden", "loaded"]
 SLUGS = ("answers", "beliefs", "real")
 

@@ -9,7 +9,7 @@ from survey.models import Study
 from survey.services.results.export import contents, files, reading
 from tests.golden.test_golden import golden, loaded, study_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 __all__ = ["golden", "loaded"]
 
 

@@ -13,7 +13,7 @@ from survey.services.results import estimating
 from survey.services.results.export import files
 from tests.golden.test_golden import golden, loaded, study_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 __all__ = ["golden", "loaded"]
 
 Row = Mapping[str, str]

@@ -12,6 +12,8 @@ import pytest
 from survey.error_reports import cleaned
 from tests.conftest import unavailable
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PERSON = "5f1a2b3c4d5e6f7a8b9c0d1e"
 # In a process of its own: Sentry's SDK changes Django and Celery for good.

@@ -16,6 +16,8 @@ from tests.conftest import unavailable
 
 from .test_compose import COMPOSE, HOLDERS, SECRETS, interpolate
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 SERVICES = {name: name for name in ("web", "worker", "worker-ml", "worker-collect", "beat", "migrate")}

@@ -16,6 +16,8 @@ from django.core.management import get_commands
 
 from survey import cli
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bandit", "frontend", "predictors", "survey")
 # Runs a script as Python does, and prints every file of the checkout that it opened or listed. The folder of the

@@ -10,7 +10,7 @@ from survey.models import AuditEntry, Delivery, Receiver, Study
 from survey.operation import receivers
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

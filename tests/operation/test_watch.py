@@ -22,7 +22,7 @@ from tests.panels.world import posted
 
 from .conftest import PING, Outside
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 

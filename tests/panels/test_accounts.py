@@ -38,7 +38,7 @@ from .test_contract_with_prolific import SCREENER
 from .test_entry import HOST, given
 from .world import PAY, arrives, begins, ids_of, posted, stored_posting, stored_submission
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PEOPLE = 30
 RETURNING = 15
 PARTS = ("5f0000000000000000000001", "5f0000000000000000000002")

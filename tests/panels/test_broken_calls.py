@@ -19,6 +19,8 @@ from .prolific_contract import CALLS, Keeper
 from .test_prolific import STUDY
 from .world import posted
 
+pytestmark = pytest.mark.slow
+
 REASON = "Every page was answered in less than one second, and all answers are the same. " * 2
 AT = "2027-01-31T09:00:00Z"
 

@@ -19,7 +19,7 @@ from tests.frontend.test_blocks import ASKING, blocks
 
 from .test_prolific import STUDY
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SECRET = "0123456789abcdef0123456789abcdef"
 HOME, SITTING = "/s/cast/", "/s/cast/sitting"
 BEGIN = "/api/v1/studies/cast/sittings/"

@@ -32,7 +32,7 @@ from .test_entry import HOST, given, refusal, signed
 from .test_prolific import STUDY, Line
 from .world import PAY, arrives, begins, ids_of, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PART = "5f0000000000000000000001"
 
 

@@ -20,7 +20,7 @@ from tests import cast
 
 from .world import arrives, begins, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 FACTS = {"Age": "34", "Sex": "Female", "Country of residence": "Kenya"}
 
 

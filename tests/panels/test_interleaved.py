@@ -30,7 +30,7 @@ from tests import cast
 
 from .world import PAY, arrives, begins, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.every_database]
 State = PaymentBatch.State
 WHY = "Both attention checks, each of which said which answer to choose, were answered otherwise than they asked for."
 

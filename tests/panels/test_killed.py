@@ -31,7 +31,7 @@ from survey.panels.submissions import read_posting
 
 from .world import arrives, begins, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 LATER = timedelta(minutes=11)
 INTENTION = ["UPDATE posting", "INSERT auditentry"]
 TRANSITION = ["POST studies/transition", "answered POST studies/transition"]

@@ -23,7 +23,7 @@ from tests.frontend.pages import read
 
 from .test_prolific import STUDY
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NOON = "2026-03-01T12:00:01Z"
 
 

@@ -23,7 +23,7 @@ from survey.study_file import CompletionSignatureConfig
 from tests import cast
 from tests.frontend.pages import go_to, read, send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 KEY = "the panel's own key"
 SITTING, BACK = "/s/cast/sitting", "/s/cast/back"
 UUID = "4b3c2d1e-0000-4a5b-8c9d-112233445566"

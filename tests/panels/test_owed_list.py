@@ -24,7 +24,7 @@ from survey.services.sittings.withdrawal import withdraw
 from survey.services.studies import amending
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PAID = {"reward": 250, "turned_away_pay": 30}
 
 

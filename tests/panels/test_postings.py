@@ -24,7 +24,7 @@ from tests import cast
 
 from .world import PAY, arrives, begins, posted, sits, stored_posting, stored_submission
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def first_stage(**panel: Any) -> Any:

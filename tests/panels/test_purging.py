@@ -36,7 +36,7 @@ from tests import cast
 
 from .world import PAY, arrives, begins, ids_of, posted, stored_posting, stored_submission
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def soon() -> Any:

@@ -21,7 +21,7 @@ from survey.services.sittings.enrolment import begin_sitting
 
 from .world import arrives, begins, posted, row_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

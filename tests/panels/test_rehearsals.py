@@ -18,7 +18,7 @@ from tests import cast
 
 from .world import PAY
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 TESTER = "5f00000000000000000000ee"
 
 

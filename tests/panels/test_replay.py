@@ -18,7 +18,7 @@ from tests import cast
 from .test_pages import somebody
 from .world import arrives, begins, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MAY_ALL = ("pay_people", "recruit", "view_posting", "view_sitting", "view_study", "view_submission")
 REASON = "You gave the same answer to every question, and answered faster than anybody can read. " * 2
 

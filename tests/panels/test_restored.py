@@ -16,7 +16,7 @@ from tests import cast
 
 from .world import PAY, arrives, begins, posted, stored_posting, stored_submission
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 PASSPHRASE = "correct horse battery staple"
 

@@ -34,6 +34,8 @@ from tests import cast
 
 from .test_pages import do, page
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 NAMES = ("toypanel", "toy_panel", "toy-panel")
 TOY: dict[str, Any] = {
@@ -403,8 +405,6 @@ def test_a_study_whose_panel_is_gone_admits_nobody_and_says_why(
 def files_that_name_it(folder: str) -> list[str]:
     found = []
     for path in sorted((ROOT / folder).rglob("*")):
-        if path.name in ("once.txt", "slow.txt"):
-            continue  # Lists of tests, by their names.
         if path.is_file() and path.suffix in (".py", ".html", ".toml", ".po", ".js", ".css", ".md", ".txt", ".json"):
             text = path.read_text(errors="replace").lower()
             if any(name in text for name in NAMES):

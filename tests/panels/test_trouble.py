@@ -20,7 +20,7 @@ from tests import cast
 from .test_killed import charged, time_passes
 from .world import PAY, arrives, begins, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 TRIES = 40
 
 

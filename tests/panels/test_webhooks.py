@@ -26,7 +26,7 @@ from survey.services.stages import lifecycle
 
 from .world import arrives, begins, posted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 BODY = b'{"event_type": "submission.status.change", "resource_id": "abc",  "participant_id": "def", "status": "X"}'
 
 

@@ -9,7 +9,7 @@ from tests.panels.world import arrives, begins, posted
 
 from .pages import read, study_page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def test_the_page_says_who_came_how_far_and_where_they_leave(fake: FakeProlific, browser_of: Client) -> None:

@@ -9,7 +9,7 @@ from tests.panels.world import arrives, begins, posted
 
 from .pages import read, send, study_page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def test_who_finished_too_late_is_found_on_the_study_page_and_paid_in_one_click(

@@ -14,7 +14,7 @@ from tests import cast
 
 from .pages import download, read, send, study_page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def test_every_arrival_is_accounted_for_on_the_page_and_in_the_export(browser_of: Client) -> None:

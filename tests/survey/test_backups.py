@@ -56,7 +56,7 @@ from tests.golden import store
 
 from . import filled
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 PASSPHRASE = "correct horse battery staple"
 VERIFY_AND_EXPORT = """

@@ -17,7 +17,7 @@ from survey.study_file.kept import forget_files
 from tests import cast
 from tests.frontend.pages import arrive
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 WHY = "no instrument is called 'belief_update'; there are: "
 STEP = "/api/v1/sitting/"
 

@@ -13,7 +13,7 @@ from survey.services.sittings import expiry
 from survey.services.studies import creating
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 FRAMED: dict[str, Any] = {
     "factor": "framing",
     "levels": ["machine", "anybody"],

@@ -8,7 +8,7 @@ from survey.services.answers.joining import is_single, joined
 from tests import cast
 from tests.statements import counted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

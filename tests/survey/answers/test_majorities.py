@@ -22,7 +22,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.kept import kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 TEST = {"kind": "test_set", "pairs": 6, "responses_per_pair": 4, "top_fraction": 0.05, "bottom_fraction": 0.05}
 # Of the four answers to each pair so many change, in the order of the pairs' first slots: two ties among them.

@@ -19,7 +19,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.survey.filled import answer, run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 SAME_ANSWERS: dict[str, Any] = {"flags": {"same_answers": {"share": 1.0, "items": 2}}}
 LEAVE_OUT: dict[str, Any] = {**SAME_ANSWERS, "exclusions": {"flags": ["same_answers"]}}

@@ -18,7 +18,7 @@ from survey.services.plans.candidates import draw_candidates, drawable_questions
 from survey.services.results.export import files
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from survey.services.base.retention import is_over
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def fresh(stage: Stage, index: int = 1) -> Stage:

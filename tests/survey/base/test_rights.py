@@ -25,7 +25,7 @@ from survey.services.base.rights import GATES, Right
 from survey.services.studies import test_copies
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

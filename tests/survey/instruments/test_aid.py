@@ -36,6 +36,8 @@ from tests.kept import kept
 from tests.survey import filled
 from tests.survey.instruments.test_real_evidence import REAL, answered
 
+pytestmark = pytest.mark.slow
+
 K = 5
 AID = {"kind": "belief_update", "options": {**REAL["options"], "aid_questions": K, "answer_mode": "blank"}}
 ARMS = {

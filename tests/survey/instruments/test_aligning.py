@@ -20,7 +20,7 @@ from survey.services.stages.needed_files import needed_files
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ADAPTIVE: dict[str, Any] = {
     "stages": [{"sittings": 20}, {"sittings": 20, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],

@@ -22,7 +22,7 @@ from survey.simulator import visitors
 from tests import cast
 from tests.frontend.pages import read
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MODES = ("direction", "blank", "keep_button", "prefilled")
 
 

@@ -19,6 +19,8 @@ from survey.instruments.belief_update.reports.budget import Policy, StudySetting
 from survey.services.results import reports
 from tests import cast
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SMALL = """
 title = "A small one"

@@ -14,6 +14,8 @@ from survey.models import Bank, ModelAnswer, Question, Sitting, Task
 from tests import cast
 from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bank() -> Bank:

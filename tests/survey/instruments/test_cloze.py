@@ -43,7 +43,7 @@ from tests.golden.test_quick_export import both_ways
 from tests.predictors.fake_endpoint import running
 from tests.predictors.test_reading_texts import listing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 SENTENCES = [
     "The old man sat down by the river.",

@@ -41,6 +41,8 @@ from tests.frontend.pages import go_to, send
 from tests.kept import kept
 from tests.survey import filled
 
+pytestmark = pytest.mark.slow
+
 TWO = {"kind": "belief_update", "options": {"evidence_questions": 2}}
 THREE = {"kind": "belief_update", "options": {"evidence_questions": 3, "answer_mode": "blank"}}
 STEP_API = "/api/v1/sitting/"

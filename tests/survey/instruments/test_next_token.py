@@ -41,7 +41,7 @@ from survey.study_file.language_models import LanguageModelConfig
 from tests import cast
 from tests.frontend.pages import arrive, read
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 TEXTS = [

@@ -29,6 +29,8 @@ from survey.services.studies.creating import create_study, read_study_file
 from tests import cast
 from tests.frontend.pages import arrive
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SECRET = "KEYWORD"
 

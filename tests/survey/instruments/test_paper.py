@@ -33,7 +33,7 @@ from tests import cast
 from tests.kept import kept
 from tests.survey.answers.test_majorities import TEST, change
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NAMES = [
     *(f"table{number}" for number in range(1, 6)),

@@ -10,6 +10,8 @@ from predictors.comparison import Predictions, PredictorComparison, compare
 from predictors.datasets import read
 from survey.instruments.belief_update.figures import predictors as figures
 
+pytestmark = pytest.mark.slow
+
 FIGURES = {
     "auc": (figures.auc_figure, "metrics"),
     "roc": (figures.roc_figure, "curves"),

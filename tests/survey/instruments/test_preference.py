@@ -36,7 +36,7 @@ from tests.golden.test_package import built
 from tests.golden.test_quick_export import both_ways
 from tests.predictors.fake_endpoint import chat, refusal, running
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 MODELS = ("owl", "parrot", "raven")
 PREFERENCE: dict[str, Any] = {

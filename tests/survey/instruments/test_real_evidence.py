@@ -28,6 +28,8 @@ from tests import cast
 from tests.frontend.pages import go_to
 from tests.survey import filled
 
+pytestmark = pytest.mark.slow
+
 REPLY = 'The answer is <script>alert("B")</script> &amp; so on.'
 REAL = {"kind": "belief_update", "options": {"evidence": "real", "language_model": "parrot"}}
 

@@ -28,6 +28,8 @@ from survey.services.results import reports
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 
+pytestmark = pytest.mark.slow
+
 WORDS = ("=1+1 they are alike", "<script>alert(1)</script>", "It is the SAME kind", "", "no idea, \nreally")
 ASKING = {"kind": "belief_update", "options": {**OLDER, "explanation": "all"}}
 

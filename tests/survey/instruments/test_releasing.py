@@ -37,7 +37,7 @@ from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.survey.answers.test_majorities import answered_test_stage, change, frozen_test_stage, study_with
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NAMES = [column.name for column in PAPER_COLUMNS]
 

@@ -38,7 +38,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import read
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PASSAGES = [
     ("The old man sat down by the river and waited there", "Did the man wait?", "yes"),

@@ -41,7 +41,7 @@ from tests.frontend.pages import arrive, read
 from tests.frontend.test_statements import MOST
 from tests.statements import counted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PASSAGES = [
     "The old man sat down by the river and looked at the water for a long time.",

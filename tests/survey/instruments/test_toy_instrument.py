@@ -22,6 +22,8 @@ from survey.services.sittings.expiry import deal_make_up_booklets
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
+pytestmark = pytest.mark.slow
+
 TOY = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "stages": [{"sittings": 4}, {"sittings": 4}]}
 
 

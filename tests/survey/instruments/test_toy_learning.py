@@ -24,7 +24,7 @@ from tests import cast
 from tests.kept import kept
 from tests.survey import toy
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.5}
 LEARNING: dict[str, Any] = {

@@ -14,7 +14,7 @@ from survey.services.stages.needed_files import needed_files
 from tests import cast
 from tests.survey.stages.test_jobs import TWO
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def checked() -> tuple[int, str]:

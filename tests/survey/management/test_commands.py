@@ -20,7 +20,7 @@ from survey.services.banks import bbh, mmlu
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def run(*arguments: str) -> str:

@@ -80,7 +80,7 @@ from survey.models import (
 from tests import cast
 from tests.kept import kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.every_database]
 
 LEVELS = [
     {"factor": "wording", "levels": ["short", "long"]},

@@ -10,7 +10,7 @@ from survey.models import Question, Sitting
 from survey.models.quick import QuickRows
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.every_database]
 QUICK = [model for model in apps.get_models() if issubclass(model, QuickRows)]
 
 

@@ -19,7 +19,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tools import verify_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def settings_for(design: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from survey.services.stages import jobs
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 UNIVERSE = 2 * 40 * 39
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.1}

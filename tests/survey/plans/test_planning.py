@@ -16,7 +16,7 @@ from survey.services.base.seeds import derive, generator
 from survey.services.plans import candidates, planning
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.1}
 TWO_STAGES = {

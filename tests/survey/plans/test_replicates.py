@@ -15,7 +15,7 @@ from tests import cast
 from tests.survey import readings
 from tests.survey.plans.test_designs import TEST, scored
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 THREE = {"responses_per_item": 3}
 DESIGNS: dict[str, dict[str, Any]] = {

@@ -27,7 +27,7 @@ from survey.study_file import DesignConfig, StudyConfig
 from tests import cast
 from tests.survey import readings
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ROLES = {"holdout": 0.2, "controls": 0.15}
 MIXED: dict[str, Any] = {

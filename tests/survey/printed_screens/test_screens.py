@@ -18,7 +18,7 @@ from survey.services.studies import test_copies
 from survey.study_file import StudyConfig
 from tests import cast
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 
 def both(en: str, de: str) -> dict[str, str]:

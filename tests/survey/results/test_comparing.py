@@ -18,7 +18,7 @@ from survey.study_file import DesignConfig
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ADAPTIVE: dict[str, Any] = {
     "stages": [{"sittings": 60}, {"sittings": 60, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],

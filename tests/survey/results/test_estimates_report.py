@@ -18,7 +18,7 @@ from survey.services.results.export import codebook
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 FILES = ("estimates.csv", "slots.csv", "leaving.csv", "noise.csv")
 

@@ -33,7 +33,7 @@ from tests import cast
 from tests.bandit.laws import least_variance
 from tests.survey.filled import NO_ROLES, answer, run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ADAPTIVE: dict[str, Any] = {
     "stages": [{"sittings": 36}, {"sittings": 36, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],

@@ -22,7 +22,7 @@ from tests import cast
 from tests.survey.filled import run_study
 from tests.survey.instruments.test_aligning import ADAPTIVE, answers_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NAMES = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 

@@ -24,7 +24,7 @@ from survey.services.stages import lifecycle
 from tests import cast
 from tests.survey.results.test_export_job import manifest, table
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ALL = {"format": list(formats.FORMATS), "table": ["answers", "sittings"]}
 
 

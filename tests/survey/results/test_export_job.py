@@ -25,7 +25,7 @@ from tests import cast
 from tests.admin.conftest import study_in_its_second_stage, take_part
 from tests.admin.test_pages import recruit_at_a_panel
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

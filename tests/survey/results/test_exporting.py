@@ -24,7 +24,7 @@ from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 CODEBOOK = Path(__file__).parents[3] / "docs/codebook.md"
 
 

@@ -19,7 +19,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.survey.filled import run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ROLES = {"holdout": 0.2, "controls": 0.25, "control_kinds": ["another_person", "unrelated_evidence"]}
 

@@ -28,7 +28,7 @@ from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.survey.filled import NO_ROLES, answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def leave(sitting: Sitting, after: int) -> None:

@@ -25,7 +25,7 @@ from tests.kept import kept
 from tests.survey.filled import NO_ROLES, answer
 from tools import verify_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PEOPLE = 80
 START = datetime.fromisoformat("2026-05-04T08:00:00+00:00")

@@ -27,7 +27,7 @@ from tests import cast
 from tests.kept import kept
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 BLOCKS: list[dict[str, Any]] = [
     {"kind": "consent", "text": "# Consent\n\nYou may stop at any time."},

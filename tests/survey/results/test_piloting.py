@@ -20,7 +20,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.studies import amending
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 STAGES = [{"sittings": 6, "pilot": True}, {"sittings": 4}]
 PAID = {**cast.PROLIFIC, "reward": 100, "spending_cap": 100_000}

@@ -17,7 +17,7 @@ from survey.services.results import comparing, policies_report, reports
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 
 @pytest.fixture

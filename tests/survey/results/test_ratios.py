@@ -17,7 +17,7 @@ from tests import cast
 from tests.survey import readings
 from tests.survey.readings import length_of, read_of, right_of, tries_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

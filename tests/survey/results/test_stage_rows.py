@@ -12,7 +12,7 @@ from tests import cast
 from tests.kept import kept
 from tests.survey import filled
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @kept

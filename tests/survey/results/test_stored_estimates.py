@@ -27,7 +27,7 @@ from tests import cast
 from tests.kept import kept
 from tests.survey import filled
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 FLAGS: dict[str, Any] = {
     "flags": {"same_answers": {"share": 1.0, "items": 3}},

@@ -19,7 +19,7 @@ from survey.services.results.stage_rows import read_stage
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from survey.services.stages import lifecycle
 from survey.services.studies.creating import remarks_on
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 READ = {
     "name": "read",

@@ -19,7 +19,7 @@ from survey.services.sittings.identities import person_hash, seal, submission_ha
 from survey.services.stages import lifecycle
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PROLIFIC = {"kind": "prolific"}
 GENERIC = {"kind": "generic"}

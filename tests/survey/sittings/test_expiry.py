@@ -16,7 +16,7 @@ from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def silent_for(visitor: cast.Visitor, minutes: int) -> None:

@@ -19,7 +19,7 @@ from tests import cast
 from tests.frontend.pages import arrive, read
 from tests.survey.sittings.test_concurrency import together
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 BEGIN = "/api/v1/studies/cast/sittings/"
 GENERIC = {"kind": "generic"}
 

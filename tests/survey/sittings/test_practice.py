@@ -24,7 +24,7 @@ from survey.simulator.page import Page
 from tests import cast
 from tests.frontend.pages import arrive, read
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROOT = Path(__file__).parents[3]
 SITTING, STEP = "/s/cast/sitting", "/api/v1/sitting/"
 EXAMPLE = {"target": "<b>Which is heavier?</b>", "evidence": "How many minutes?", "outcome": "correct"}

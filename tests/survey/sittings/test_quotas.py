@@ -26,7 +26,7 @@ from survey.services.studies.checking import check_study
 from survey.study_file import QuotaConfig
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 USE = {
     "name": "use",
     "label": "How often?",

@@ -31,7 +31,7 @@ from tests.frontend.pages import arrive, read
 
 from .test_concurrency import no_errors, together
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SITTING, STEP = "/s/toy/sitting", "/api/v1/sitting/"
 BLOCKS = [block for block in cast.BLOCKS if block["kind"] != "checks"]
 

@@ -49,7 +49,7 @@ from tests import cast
 from tests.cast import stage_of
 from tests.survey import filled
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROOT = "https://study.example.org"
 LINKS = {"kind": "links", "currency": "USD", "reward": 100}
 GENERIC = {"kind": "generic", "reward": 100, "parameters": {"person": "pid", "submission": "tic"}}

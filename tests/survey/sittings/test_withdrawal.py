@@ -48,7 +48,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def take_back(visitor: Any, reason: str = "a letter") -> Withdrawal:

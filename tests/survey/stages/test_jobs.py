@@ -26,7 +26,7 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.survey.filled import run_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.2}
 TWO: dict[str, Any] = {

@@ -13,7 +13,7 @@ from survey.services.stages import lifecycle
 from survey.services.stages.lifecycle import StillLive
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TWO = [{"sittings": 4}, {"sittings": 4}]

@@ -19,7 +19,7 @@ from survey.services.stages import jobs, lifecycle
 from survey.study_file import StudyFileError
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PILOT: dict[str, Any] = {"sittings": 4, "pilot": True}
 THREE: dict[str, Any] = {

@@ -23,7 +23,7 @@ from tests import cast
 from tests.survey import readings
 from tests.survey.readings import length_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.5}
 ADAPTIVE: dict[str, Any] = {

@@ -10,7 +10,7 @@ from survey.services.sittings import capacity
 from survey.services.stages.progress import stage_progress, stages_progress
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def test_progress_counts_answers_sittings_and_booklets() -> None:

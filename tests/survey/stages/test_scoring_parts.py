@@ -22,7 +22,7 @@ from survey.services.base import leases
 from survey.services.stages import jobs, scoring, scoring_parts
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.2}
 TWO: dict[str, Any] = {

@@ -45,7 +45,7 @@ from survey.services.stages.runs import runs_in_force
 from tests import cast
 from tests.kept import kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25, "top_fraction": 0.2}
 TWO: dict[str, Any] = {

@@ -21,7 +21,7 @@ from survey.services.stages.lifecycle import answer_digest
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 TWO: dict[str, Any] = {
     "stages": [{"sittings": 6}, {"sittings": 6, "design": {"kind": "epsilon_greedy", "epsilon": 0.25}}],

@@ -26,7 +26,7 @@ from survey.services.stages.verifying import verify_stage
 from survey.services.studies import amending
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PILOTED: dict[str, Any] = {"stages": [{"sittings": 2, "pilot": True}, {"sittings": 4}]}
 

@@ -7,7 +7,7 @@ from survey.services.studies.checking import check_study
 from survey.services.studies.creating import create_study
 from tests import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SIZED = {"bank": "small", "roles": {"holdout": 0, "controls": 0}, "predictor": {"name": "same_task"}}
 
 

@@ -37,7 +37,7 @@ from tests import cast
 from tests.frontend import pages
 from tests.survey import filled
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MOOD = {"factor": "mood", "levels": ["calm", "hurried"]}
 
 

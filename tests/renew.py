@@ -1,0 +1,43 @@
+"""Writes again what is stored and compared, in sorted order: a new row is a diff of one row.
+
+python -m tests.renew                    everything
+python -m tests.renew golden rights      some of it
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# What compares a part, and with --renew stores it first.
+TESTS = {
+    "golden": ["tests/golden/test_golden.py"],  # Exports and figures of the golden studies, with their codebooks.
+    "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
+    "rights": ["tests/authorization/test_table.py"],
+    "pictures": ["tests/documents/test_tutorial.py"],
+}
+COMMANDS = {"notices": ["tools/third_party_notices.py"]}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.renew", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join([*TESTS, *COMMANDS]))
+    parts = parser.parse_args(arguments).parts or [*TESTS, *COMMANDS]
+    if unknown := [part for part in parts if part not in TESTS and part not in COMMANDS]:
+        parser.error(f"There is no part {unknown[0]}: {', '.join([*TESTS, *COMMANDS])}.")
+    tests = [test for part in parts for test in TESTS.get(part, ())]
+    commands = [COMMANDS[part] for part in parts if part in COMMANDS]
+    if tests:
+        commands.append(["-m", "pytest", "-q", "--renew", *tests])
+    with tempfile.TemporaryDirectory(prefix="hunch-renew-") as folder:
+        environment = {**os.environ, "DATABASE_URL": "", "HUNCH_TEST_FOLDER": folder}
+        statuses = [subprocess.call([sys.executable, *command], cwd=ROOT, env=environment) for command in commands]
+    subprocess.call(["git", "status", "--short", "tests", "docs", "THIRD_PARTY_NOTICES.md"], cwd=ROOT)
+    return max(statuses)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
