@@ -35,7 +35,7 @@ from tests.conftest import unavailable
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 PATIENCE = 150  # seconds, for a machine that does other things too
-ML = ("worker", "--pool-start-method", "spawn", "-Q", "train,score,ml", "-c", "1", "-n", "ml@%h")
+ML = ("worker", "--pool-start-method", "spawn", "-Q", "train,score", "-c", "1", "-n", "ml@%h")
 DEFAULT = ("worker", "-Q", "default", "-c", "1", "-n", "default@%h")
 
 
