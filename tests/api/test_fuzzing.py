@@ -25,7 +25,7 @@ from tests.api.test_researchers import token_of
 from tests.api.test_respondents import Person
 from tests.kept import kept
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.every_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.every_database, pytest.mark.thorough]
 EXAMPLES = 12  # As --generated says.
 RESPONDENTS = {"study_info", "sitting_begin", "sitting_step", "sitting_answer", "sitting_left", "sitting_report"}
 RESEARCHERS = {

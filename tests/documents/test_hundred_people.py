@@ -30,7 +30,7 @@ from .blocks import DOCS, blocks_of
 
 PAGE = "hundred-people.md"
 PEOPLE = 3  # of each stage who really come
-pytestmark = [pytest.mark.slow, pytest.mark.any_database, pytest.mark.django_db]
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db, pytest.mark.thorough]
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ from tests.infrastructure.test_process_manager import alive, eventually
 
 from .blocks import DOCS, blocks_of, files_of
 
+pytestmark = pytest.mark.thorough
+
 PAGE = "tutorial.md"
 LONGEST = 240  # seconds for one command on a busy machine
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"

@@ -15,7 +15,7 @@ from survey.services.stages import lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 TWO: dict[str, Any] = {
     "stages": [
         {"sittings": 4},

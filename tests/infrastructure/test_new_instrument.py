@@ -35,6 +35,7 @@ def hunch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_following_the_page_leads_to_an_instrument_that_works(tmp_path: Path, django_db_setup: None) -> None:
     assert f"hunch new_instrument {NAME} " in PAGE

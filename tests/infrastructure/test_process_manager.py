@@ -164,6 +164,7 @@ call_command("up")
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
 def test_a_signal_ends_every_process(
     number: signal.Signals, status: int, tmp_path: Path, django_db_setup: None
@@ -178,6 +179,7 @@ def test_a_signal_ends_every_process(
         assert alive(children) == []
 
 
+@pytest.mark.thorough
 def test_a_service_that_keeps_dying_stops_the_others_and_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     services = [Service("steady", ["sleep", "600"]), Service("broken", ["sh", "-c", "echo no; exit 3"])]
     monkeypatch.setattr(process_manager, "MOST_QUICK_DEATHS", 2)
@@ -190,6 +192,7 @@ def test_a_service_that_keeps_dying_stops_the_others_and_names_its_log(monkeypat
     assert "no" in (manager.logs / "broken.log").read_text()
 
 
+@pytest.mark.thorough
 def test_what_is_not_ready_in_time_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     services = [Service("idle", ["sleep", "600"])]
     monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: services)

@@ -16,7 +16,7 @@ from django.core.management import get_commands
 
 from survey import cli
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bandit", "frontend", "predictors", "survey")

@@ -10,7 +10,7 @@ from tests.panels.world import arrives, begins, posted
 
 from .pages import read, send
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 REASON = "Every answer is the same number, and each was given faster than the question can be read. " * 2
 
 

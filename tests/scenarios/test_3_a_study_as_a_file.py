@@ -12,7 +12,7 @@ from tests import cast
 
 from .pages import read, send, study_page
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 
 
 def test_the_file_on_the_page_is_the_file_and_makes_the_same_study(browser_of: Client) -> None:

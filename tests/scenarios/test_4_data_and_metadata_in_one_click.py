@@ -13,7 +13,7 @@ from tests import cast
 
 from .pages import read, send, study_page
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 
 
 def test_one_button_makes_a_package_that_describes_itself(browser_of: Client) -> None:

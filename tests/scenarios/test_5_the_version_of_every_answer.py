@@ -13,7 +13,7 @@ from tests import cast
 
 from .pages import download, send
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from survey.simulator import dry_run
 from tests import cast
 from tests.frontend import pages
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 ADDRESS = re.compile(r'href="http://testserver(/s/[^"]+)"')
 
 

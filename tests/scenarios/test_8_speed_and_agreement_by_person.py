@@ -8,7 +8,7 @@ from tests import cast
 
 from .pages import read, study_page
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 
 
 def test_a_person_who_is_too_fast_and_always_says_the_same_is_counted_listed_and_shown(browser_of: Client) -> None:

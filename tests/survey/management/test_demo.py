@@ -12,6 +12,8 @@ from django.conf import settings
 
 from tests import databases
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(settings.BASE_DIR)
 RUN = """
 import sys

@@ -17,7 +17,7 @@ from survey.services.studies import test_copies
 from survey.simulator import dry_run
 from tests import cast
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 
 
 def a_study(**overrides: Any) -> Study:

@@ -22,6 +22,8 @@ from survey.simulator.visitors import Person
 from tests import cast
 from tests.cast import PROLIFIC
 
+pytestmark = pytest.mark.thorough
+
 ALL_KINDS = Rates(dropouts=0.2, returners=0.2, speeders=0.1, double_tabs=0.3, scanners=0.2)
 
 

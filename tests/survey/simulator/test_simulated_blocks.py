@@ -12,7 +12,7 @@ from tests import cast
 from tests.frontend.test_blocks import ABOUT, ASKING, READ, SCREENER, blocks
 from tests.survey.sittings.test_quotas import AGE, USE
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database, pytest.mark.thorough]
 NONSENSE = {
     "name": "swim",
     "after_item": 3,
