@@ -102,10 +102,11 @@ def test_whom_a_posting_keeps_away(db: None) -> None:
         stages=[{"sittings": 4}, {"sittings": 4, "wave": 2}],
         waves=[{"after_days": 1, "open_days": 7}],
     )
-    plain, grouped, drafted, theirs, _unrelated = (
+    plain, grouped, drafted, theirs, _unrelated, of_before, shared = (
         stored_posting(of, **columns)
         for of, columns in (
             (study, {}), (study, {"group": "g"}), (study, {"published_at": None}), (other, {}), (third, {}),
+            (study, {"group": "of before"}), (other, {"group": "g"}),
         )
     )  # fmt: skip
     wave_2 = stored_posting(study, index=2)
@@ -113,7 +114,7 @@ def test_whom_a_posting_keeps_away(db: None) -> None:
     def kept_away(posting: Posting) -> dict[str, list[str]]:
         return {one["filter_id"]: one["selected_values"] for one in drafts._filters(posting)}
 
-    earlier = [one.external_id for one in (plain, grouped, theirs, wave_2)]
+    earlier = [one.external_id for one in (plain, grouped, theirs, of_before, shared, wave_2)]
     assert kept_away(Posting(study=study, wave=1, panel="prolific")) == {drafts.EARLIER_STUDIES: earlier}
     assert kept_away(Posting(study=study, wave=1, panel="prolific", group="g")) == {
         drafts.BLOCKED_GROUPS: ["g"],
@@ -121,7 +122,7 @@ def test_whom_a_posting_keeps_away(db: None) -> None:
     }
     assert kept_away(Posting(study=study, wave=2, panel="prolific", invited_group="i")) == {
         drafts.INVITED_GROUPS: ["i"],
-        drafts.EARLIER_STUDIES: [theirs.external_id, wave_2.external_id],
+        drafts.EARLIER_STUDIES: [theirs.external_id, shared.external_id, wave_2.external_id],
     }
     assert drafted.external_id and drafted.external_id not in earlier
 
