@@ -92,6 +92,17 @@ def test_people_of_earlier_postings_and_excluded_studies_are_not_sent_again(fake
     assert fake.studies[elsewhere.external_id]["filters"] == []
 
 
+def test_of_paused_postings_the_panel_paused_those_of_open_stages_that_nobody_paused_here(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    closed = cast.open_study(slug="closed", panel={**cast.PROLIFIC, **PAY})
+    lifecycle.pause_stage(closed.stages.get(index=1))
+    stored_posting(closed, state="PAUSED")
+    stored_posting(study, state="PAUSED", paused_at=timezone.now())
+    stored_posting(study, state="ACTIVE")
+    paused = stored_posting(study, state="PAUSED")
+    assert list(postings.paused_by_the_panel()) == [paused]
+
+
 def test_whom_a_posting_keeps_away(db: None) -> None:
     """By the group who has begun here, by the list whom postings without that group sent; nobody of a draft."""
     excluding = {**cast.PROLIFIC, **PAY, "exclude_people_of": ["other"]}
