@@ -787,6 +787,28 @@ def test_who_was_paid_the_reward_as_a_bonus_is_not_approved_without_a_person_who
     assert judged("APPROVED").action == Action.NOTHING
 
 
+def test_a_payment_that_was_not_sent_is_no_question_for_a_person() -> None:
+    posting = stored_posting(paid_study())
+    row = stored_submission(posting, sits(posting.study), "APPROVED")
+    batch = PaymentBatch.objects.create(posting=posting, sent_at=timezone.now())
+    Payment.objects.create(batch=batch, submission=row, kind="score", amount=10)
+    for state, action in (("prepared", Action.NOTHING), ("sent", Action.SAY), ("unknown", Action.SAY)):
+        PaymentBatch.objects.update(state=state)
+        (found,) = reconciliation.reconcile(posting).findings
+        assert found.judgement.action == action, state
+
+
+@pytest.mark.parametrize(("draft", "action"), [({"name": "ours"}, Action.WAIT), ({}, Action.ASK_BACK)])
+def test_a_posting_of_the_panels_own_pages_asks_nobody_by_itself(draft: dict[str, Any], action: Action) -> None:
+    """What it does on a code, Hunch knows of its own drafts alone."""
+    study = paid_study()
+    posting = stored_posting(study, draft=draft)
+    code = study.completion_code("failed_checks")
+    stored_submission(posting, sits(study, "failed_checks"), "AWAITING REVIEW", entered_code=code)
+    (found,) = reconciliation.reconcile(posting).findings
+    assert (found.code, found.judgement.action) == ("failed_checks", action)
+
+
 def test_points_beside_the_reward_are_no_second_pay(fake: FakeProlific) -> None:
     posting = posted(bonus_per_point=7)
     place = arrives(fake, posting)

@@ -15,6 +15,7 @@ from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Respondent, Sitting
 from survey.panels import posting_checks, postings, submissions
 from survey.panels.postings import Move
+from survey.panels.prolific import drafts
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.results.export.proof_files import proof_files
@@ -89,6 +90,52 @@ def test_people_of_earlier_postings_and_excluded_studies_are_not_sent_again(fake
         second: ["by-hand", elsewhere.external_id, first.external_id],
     }
     assert fake.studies[elsewhere.external_id]["filters"] == []
+
+
+def test_of_paused_postings_the_panel_paused_those_of_open_stages_that_nobody_paused_here(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    closed = cast.open_study(slug="closed", panel={**cast.PROLIFIC, **PAY})
+    lifecycle.pause_stage(closed.stages.get(index=1))
+    stored_posting(closed, state="PAUSED")
+    stored_posting(study, state="PAUSED", paused_at=timezone.now())
+    stored_posting(study, state="ACTIVE")
+    paused = stored_posting(study, state="PAUSED")
+    assert list(postings.paused_by_the_panel()) == [paused]
+
+
+def test_whom_a_posting_keeps_away(db: None) -> None:
+    """By the group who has begun here, by the list whom postings without that group sent; nobody of a draft."""
+    excluding = {**cast.PROLIFIC, **PAY, "exclude_people_of": ["other"]}
+    other = cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY})
+    third = cast.open_study(slug="third", panel={**cast.PROLIFIC, **PAY})
+    study = cast.open_study(
+        panel=excluding,
+        stages=[{"sittings": 4}, {"sittings": 4, "wave": 2}],
+        waves=[{"after_days": 1, "open_days": 7}],
+    )
+    plain, grouped, drafted, theirs, _unrelated, of_before, shared = (
+        stored_posting(of, **columns)
+        for of, columns in (
+            (study, {}), (study, {"group": "g"}), (study, {"published_at": None}), (other, {}), (third, {}),
+            (study, {"group": "of before"}), (other, {"group": "g"}),
+        )
+    )  # fmt: skip
+    wave_2 = stored_posting(study, index=2)
+
+    def kept_away(posting: Posting) -> dict[str, list[str]]:
+        return {one["filter_id"]: one["selected_values"] for one in drafts._filters(posting)}
+
+    earlier = [one.external_id for one in (plain, grouped, theirs, of_before, shared, wave_2)]
+    assert kept_away(Posting(study=study, wave=1, panel="prolific")) == {drafts.EARLIER_STUDIES: earlier}
+    assert kept_away(Posting(study=study, wave=1, panel="prolific", group="g")) == {
+        drafts.BLOCKED_GROUPS: ["g"],
+        drafts.EARLIER_STUDIES: [one.external_id for one in (plain, theirs, wave_2)],
+    }
+    assert kept_away(Posting(study=study, wave=2, panel="prolific", invited_group="i")) == {
+        drafts.INVITED_GROUPS: ["i"],
+        drafts.EARLIER_STUDIES: [theirs.external_id, shared.external_id, wave_2.external_id],
+    }
+    assert drafted.external_id and drafted.external_id not in earlier
 
 
 def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProlific) -> None:
@@ -190,7 +237,9 @@ def test_it_is_published_once_then_paused_started_and_given_places(fake: FakePro
     assert at_panel["status"] == posting.state == "PAUSED"
     with pytest.raises(PanelRefused, match="cannot PAUSE"):
         postings.change(posting, Move.PAUSE)
+    assert Posting.objects.get().paused_at is not None
     postings.change(posting, Move.START)
+    assert Posting.objects.get().paused_at is None, "should the panel pause it by itself now, somebody is to know"
     for _ in range(2):
         place = arrives(fake, posting)
         begins(posting.study, place)

@@ -10,7 +10,9 @@ from survey.exceptions import FieldErrors, OutOfOrder, SittingUnknown
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, FormAnswer, Response, Sitting
 from survey.services.sittings.answering import advance
+from survey.services.sittings.forms import is_screened_out, read_form
 from survey.services.sittings.reading import sitting_for
+from survey.study_file import NOT_SAID, FieldConfig
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -157,6 +159,56 @@ def test_a_form_is_stored_with_the_types_of_its_fields() -> None:
     assert visitor.reload().state == "live"
     assert visitor.post(age=" 30 ", uses="yes", remark="<b>fine</b>", stranger="x").kind == "end"
     assert FormAnswer.objects.get().answers == {"age": 30, "uses": "yes", "remark": "<b>fine</b>"}
+
+
+NUMBER = {"kind": "number", "minimum": 18, "maximum": 99}
+LIKERT = {"kind": "likert", "points": 5, "labels": ["never", "always"]}
+CHOICE = {"kind": "choice", "options": ["Yes", "No"]}
+SEVERAL = {"kind": "multiple", "options": ["A", "B", "None of them"], "exclusive": ["None of them"]}
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "stored"),
+    [
+        (NUMBER, "18", 18), (NUMBER, "99", 99), (NUMBER, " 20 ", 20), (NUMBER, "", None),
+        (NUMBER, "17", FieldErrors), (NUMBER, "100", FieldErrors), (NUMBER, "2_0", FieldErrors),
+        (NUMBER, "2.5", FieldErrors), (NUMBER, "prefer_not_to_say", FieldErrors),
+        ({**NUMBER, "required": True}, "", FieldErrors), ({**NUMBER, "required": True}, "  ", FieldErrors),
+        ({"kind": "number"}, "-3", -3),
+        (LIKERT, "1", 1), (LIKERT, "5", 5), (LIKERT, "0", FieldErrors), (LIKERT, "6", FieldErrors),
+        (LIKERT, "01", FieldErrors),
+        (CHOICE, "Ja", "Yes"), (CHOICE, "Nein", "No"), (CHOICE, "Yes", FieldErrors),
+        ({"kind": "text", "max_characters": 3}, "a\r\nb", "a\r\nb"),
+        ({"kind": "text", "max_characters": 3}, "abcd", FieldErrors),
+        (SEVERAL, ["B", "A", "B"], ["A", "B"]), (SEVERAL, ["None of them"], ["None of them"]), (SEVERAL, [], None),
+        (SEVERAL, ["None of them", "A"], FieldErrors), (SEVERAL, ["C"], FieldErrors),
+        ({**SEVERAL, "required": True}, [], FieldErrors),
+        ({**SEVERAL, "prefer_not_to_say": True}, [NOT_SAID], [NOT_SAID]),
+        ({**SEVERAL, "prefer_not_to_say": True}, [NOT_SAID, "A"], FieldErrors), (SEVERAL, [NOT_SAID], FieldErrors),
+        ({**CHOICE, "prefer_not_to_say": True}, NOT_SAID, NOT_SAID), (CHOICE, NOT_SAID, FieldErrors),
+    ],
+)  # fmt: skip
+def test_each_kind_of_question_takes_what_it_asks_for(field: dict[str, Any], given: Any, stored: Any) -> None:
+    """Options are stored in the words of the file's first language, whichever the person reads."""
+    in_file = FieldConfig(name="q", label="?", **field)
+    shown = in_file.model_copy(update={"options": ["Ja", "Nein"]}) if field["kind"] == "choice" else in_file
+    if stored is FieldErrors:
+        with pytest.raises(FieldErrors) as refused:
+            read_form([shown], [in_file], {"q": given})
+        assert set(refused.value.errors) == {"q"}
+    else:
+        assert read_form([shown], [in_file], {"q": given}) == {"q": stored}
+
+
+def test_any_answer_of_those_named_ends_the_sitting() -> None:
+    choice = FieldConfig(name="a", label="?", screen_out=["No"], required=True, **CHOICE)
+    other, free = (
+        FieldConfig(name="b", label="?", screen_out=["Yes"], required=True, **CHOICE),
+        FieldConfig(name="c", label="?", **CHOICE),
+    )
+    ends = [{"a": "No", "b": None}, {"a": "Yes", "b": "Yes"}]
+    goes_on = [{"a": "Yes", "b": "No", "c": "No"}, {"a": None}, {}]
+    assert [is_screened_out([choice, other, free], one) for one in [*ends, *goes_on]] == [True] * 2 + [False] * 3
 
 
 def test_a_token_opens_its_own_sitting_in_its_own_study_only() -> None:

@@ -129,6 +129,18 @@ def test_a_short_booklet_is_dealt_only_when_nothing_else_is_free() -> None:
     assert stage_progress(stage).in_time == 6
 
 
+@pytest.mark.parametrize(("one_is_free", "dealt"), [(False, 5), (True, 3)])
+def test_the_rest_waits_while_a_whole_booklet_is_free(one_is_free: bool, dealt: int) -> None:
+    stage = cast.open_stage(stages=[{"sittings": 3 if one_is_free else 2}])
+    first, second = [cast.Visitor(stage.study).to_items() for _person in range(2)]
+    first.answer()
+    for visitor in (first, second):
+        visitor.expire()
+    lifecycle.pause_stage(stage)  # Who comes back after a pause finds them.
+    assert expiry.deal_make_up_booklets(stage) > 0
+    assert Slot.objects.filter(booklet__kind=Booklet.Kind.MAKE_UP).count() == dealt
+
+
 def test_leftovers_that_share_a_question_get_booklets_of_their_own() -> None:
     stage = cast.open_stage()
     visitors = [cast.Visitor(stage.study).to_items() for _person in range(4)]

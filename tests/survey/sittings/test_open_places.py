@@ -52,6 +52,16 @@ def test_at_a_panel_whoever_began_holds_a_place() -> None:
     assert free_capacity(stage) == 0 and not has_free_place(stage)
 
 
+def test_who_has_a_booklet_holds_no_place_beside_it() -> None:
+    stage = cast.open_stage(panel=GENERIC)
+    cast.Visitor(stage.study).to_items()
+    cast.Visitor(stage.study)
+    assert free_capacity(stage) == 2 and has_free_place(stage)
+    cast.Visitor(stage.study).to_items()
+    cast.Visitor(stage.study)
+    assert free_capacity(stage) == 0 and not has_free_place(stage)
+
+
 def test_whoever_began_at_another_stage_holds_no_place_of_this_one() -> None:
     full, stage = cast.open_stage(panel=GENERIC), cast.open_stage("other", panel=GENERIC)
     for _place in range(4):
