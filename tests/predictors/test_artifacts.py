@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,3 +121,31 @@ def test_it_saves_nothing_that_has_not_learnt_and_no_stranger(tmp_path):
         artifacts.save(registry.create("same_task"), tmp_path / "unfitted")
     with pytest.raises(PredictorError, match="cannot be saved"):
         artifacts.save(object(), tmp_path / "stranger")
+
+
+def test_a_checkpoints_digest_is_that_of_its_files_by_name_wherever_they_lie(tmp_path):
+    """Of configuration, tokenizer and weights; one that was changed is read again though it is as long as before."""
+    names = ("config.json", "model.safetensors", "vocab.txt", "spiece.model")
+
+    def made(folder: str) -> Path:
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text("one")
+        return tmp_path / folder
+
+    one, other = made("one"), made("other")
+    first = artifacts.checkpoint_digest(one)
+    assert artifacts.checkpoint_digest(other) == first
+    (one / "README.md").write_text("about it")
+    assert artifacts.checkpoint_digest(one) == first
+    known = {first}
+    for number, name in enumerate(names, start=1):
+        (one / name).write_text("two")
+        os.utime(one / name, ns=(number * 10**9, number * 10**9))
+        known.add(artifacts.checkpoint_digest(one))
+        # The same name, length and time in another folder is another file.
+        os.utime(other / name, ns=(number * 10**9, number * 10**9))
+        assert artifacts.checkpoint_digest(other) == first
+    assert len(known) == 5
+    (other / "vocab.txt").rename(other / "merges.txt")
+    assert artifacts.checkpoint_digest(other) not in known

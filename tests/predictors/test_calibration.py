@@ -102,3 +102,9 @@ def test_what_cannot_be_learnt_from_is_refused_by_name(arguments, message):
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(PredictorError, match="choose one of platt, temperature, beta"):
         Calibrator("isotonic").fit([0.5], [1])
+
+
+def test_a_temperature_moves_no_even_odds():
+    p, y = squeezed()
+    fitted = Calibrator("temperature").fit(p, np.maximum(y, np.arange(len(y)) % 3 == 0))
+    assert fitted.coefficients_[0] == 0 and fitted.predict([0.5])[0] == 0.5

@@ -311,8 +311,10 @@ def test_a_nested_choice_is_made_by_validated_rows_and_learns_from_usable_ones()
         validated=own,
     )
     assert names == ["own"] * 4
-    assert np.isfinite(made.probabilities[:240]).all()
     assert np.isnan(made.probabilities[240:]).all()
+    # What is chosen learns from its own rows alone.
+    plain = comparison.cross_validate("same_task", {}, seed=0, table=table, folds=folds)
+    assert made.probabilities[:240] == pytest.approx(plain.probabilities[:240])
 
 
 def test_nested_parts_share_neither_pairs_nor_people():
@@ -329,6 +331,12 @@ def test_nested_parts_share_neither_pairs_nor_people():
         ).any()
         assert not {people[row] for row in inside.train} & {people[row] for row in inside.test}
         assert set(inside.train) - set(judged)
+    # Where only every second row is judged, the others are about the same pairs, and of other people.
+    every_second = np.arange(0, 48, 2)
+    for part in comparison.split(pairs[::2], people[::2], folds=2, rng=np.random.default_rng(0)):
+        inside = comparison._within(np.arange(48), every_second, part, table)
+        learnt, tested = ({frozenset(pairs[row][:2]) for row in rows.tolist()} for rows in (inside.train, inside.test))
+        assert learnt and tested and not learnt & tested
 
 
 def test_nested_cross_validation_needs_contenders():

@@ -224,3 +224,9 @@ def test_a_text_with_an_impossible_token_is_endless_by_word_too():
     score = TextScore.of([-1.0, -math.inf], words=2, characters=4)
     assert math.isinf(score.perplexity_per_word) and math.isinf(score.bits_per_character)
     assert percentile_interval(np.array([np.nan, np.nan, 1.0, 3.0]), 0.9) == (1.0, 3.0), "half of them are enough"
+
+
+def test_half_the_perplexity_of_the_test_is_not_yet_overfitted():
+    train, test = (TextScore.of([math.log(p)] * 4, words=4, characters=9) for p in (1.0, 0.5))
+    both = TrainTest(train, test)
+    assert both.ratio == 0.5 and not both.is_overfitted
