@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.live import people, snapshots
-from survey.models import LiveSnapshot, QuestionReport, Sitting, Study
+from survey.models import AttentionAnswer, CheckAttempt, LiveSnapshot, QuestionReport, Sitting, Study
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 from tests.statements import QueryCounts
@@ -170,6 +170,62 @@ def test_the_funnel_leads_from_arrival_to_the_end(study: Study) -> None:
     ]
     assert [line.reached for line in second.lines] == [2, 2, 2, 1, 1, 1, 1, 1]
     assert [line.here for line in second.lines] == [0, 0, 1, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.django_db
+def test_the_funnel_counts_those_inside_those_who_left_and_those_beyond_the_file() -> None:
+    """A file that was amended may have had more steps; who has done all items stands at the last one."""
+    stage = cast.stage_of(cast.small_study())
+    config = stage.study.config
+    items = [block.kind for block in config.blocks].index("items")
+    rows = [
+        ("", "complete", 0, 0, 5),
+        ("", "live", items, 0, 1),
+        ("", "live", items, config.sitting.items, 2),
+        ("", "expired", 1, 0, 3),
+        ("", "expired", 99, 0, 1),
+    ]
+    funnel = people._funnel(stage.study, stage, rows, withdrawn=2)
+    assert (funnel.arrived, funnel.finished, funnel.withdrawn) == (12, 5, 2)
+    first, *_others, end = funnel.lines
+    of_items = [line for line in funnel.lines if line.is_item]
+    assert (first.reached, first.left, first.share_left) == (12, 3, 0.25) and (end.name, end.reached) == ("finished", 5)
+    assert [line.here for line in of_items] == [1, *[0] * (len(of_items) - 2), 2]
+    assert funnel.lines[-2].left == 1 and funnel.worst == first
+    assert people.FunnelLine("x", 0, 0, 0).share_left == 0
+
+
+def test_checks_levels_and_arrivals_count_each_once(study: Study) -> None:
+    stage = stage_of(study, 2)
+    mine = Sitting.objects.filter(stage=stage).first()
+    assert mine is not None
+    mine.check_attempts.update(answers={"first_check": 1, "second_check": 0})
+    CheckAttempt.objects.create(
+        sitting=mine, attempt=2, answers={"first_check": 1, "second_check": 1}, passed=False, at=timezone.now()
+    )
+    for name, passed in (("look", True), ("look2", False)):
+        AttentionAnswer.objects.create(
+            sitting=mine, name=name, position=1, answer=0, shown=[0, 1], passed=passed, at=timezone.now()
+        )
+    found = {one.name: (one.shown, one.failed, one.failed_again) for one in people.checks(study, [stage])}
+    assert found["first_check"] == (2, 1, 1) and found["second_check"] == (2, 0, 1)
+    assert (found["look"], found["look2"]) == ((1, 0, None), (1, 1, None))
+    now = timezone.now()
+    Sitting.objects.filter(stage=stage).update(started_at=now - timedelta(hours=people.HOURS))
+    assert sum(hour.arrivals for hour in people.arrivals([stage], now)) == 2
+    assert people.arrivals([stage], now + timedelta(seconds=1)) == ()
+
+
+@pytest.mark.django_db
+def test_levels_of_items_are_complete_where_the_answer_counts() -> None:
+    factor = {"factor": "framing", "levels": ["plain", "warm"], "per": "item"}
+    study = cast.open_stage(conditions=[factor], sitting={"items": 4}, stages=[{"sittings": 6}]).study
+    visitor = cast.Visitor(study).to_items()
+    visitor.answer()
+    lines = people.balance(study, [cast.stage_of(study)])
+    assert [(one.level, one.per) for one in lines] == [("plain", "item"), ("warm", "item")]
+    assert sum(one.given for one in lines) == 4
+    assert sum(one.complete for one in lines) == visitor.sitting.assignments.filter(state="counted").count() == 1
 
 
 def test_it_says_where_people_leave(study: Study, as_superuser: Client) -> None:

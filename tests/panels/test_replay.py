@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.live.replay import BLIND, CHANGED, replay
-from survey.models import AuditEntry, Posting, Question, QuestionReport, Sitting
+from survey.models import AuditEntry, Posting, Question, QuestionReport, Response, Sitting
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.base.groups import ensure_researchers_group
@@ -56,6 +56,7 @@ def act(client: Client, sitting: Sitting, name: str, **data: str) -> str:
 def test_every_page_stands_in_its_order_with_what_was_shown_and_answered() -> None:
     study = cast.open_study()
     cast.walk(cast.begin(study))
+    sitting_of(study).screen_timings.filter(kind="instructions").update(server_ms=2500)
     found = replay(sitting_of(study))
     assert [page.title for page in found.pages] == [
         *("arrived", "consented to version 2", "instructions", "checks, attempt 1"),
@@ -65,10 +66,26 @@ def test_every_page_stands_in_its_order_with_what_was_shown_and_answered() -> No
     by_title = {page.title: page for page in found.pages}
     assert by_title["checks, attempt 1"].answers == [("Which one?", "right one"), ("And here?", "right")]
     assert ("Your age", "30") in by_title["form about_you"].answers
+    assert by_title["instructions"].seconds == 2.5
     first = sitting_of(study).assignments.get(position=1).slot.item.pair
     assert any(first.target.plain in text for text in by_title["item 1, prior"].texts)
     assert "60 %" in by_title["item 1, prior"].answers[0][1] and "70 %" in by_title["item 1, posterior"].answers[0][1]
     assert not any(page.note or page.failed for page in found.pages)
+
+
+def test_times_are_in_seconds_and_what_went_to_others_is_said() -> None:
+    study = cast.open_stage().study
+    visitor = cast.Visitor(study).to_items()
+    sitting = visitor.sitting
+    visitor.answer()
+    Response.objects.filter(assignment__sitting=sitting).update(server_ms=1500)
+    visitor.expire()
+    pages = replay(sitting_of(study)).pages
+    seconds = {page.title: page.seconds for page in pages}
+    assert (seconds["item 1, prior"], seconds["arrived"]) == (1.5, None)
+    given_back = [page.title for page in pages if page.title.startswith("item") and page.seconds is None]
+    assert given_back == ["item 2: released unanswered", "item 3: released unanswered"]
+    assert any(page.title == "was silent for too long: the sitting expired" for page in pages)
 
 
 def test_a_page_that_is_not_the_one_that_was_shown_says_so() -> None:

@@ -226,6 +226,10 @@ SPOILT = [
         lambda crowd: setattr(crowd.people[0].diary, "code", "ANOTHER"),
         "codes that they were shown: False seen, True stored",
     ),
+    (
+        lambda crowd: crowd.stage.booklets.filter(sitting__isnull=False).update(claimed_at=None),
+        "booklets taken: 0 seen, 2 stored",
+    ),
 ]
 
 
