@@ -919,7 +919,11 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
         [StagePlan(Uniform(), 12, 5, responses_per_item=3)],
         rng=np.random.default_rng(4),
     )
-    people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
+    people = replace(
+        people,
+        probability=np.where(people.prompt % 2 == 0, 0.2, 0.9),
+        value=np.where(people.prompt % 3 == 0, 0.5, 1.5) * people.outcome,
+    )
     of_items = majorities(people)
     for settings, counted in (
         ({}, of_items),
@@ -931,6 +935,8 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
         assert found.ranking is not None
         assert found.ranking.theta == pytest.approx(bradley_terry.fit(counted).theta)
         assert (UNWEIGHTED in found.rankings) is settings.get("weighted", True)
+    tied = analysed(people, {"j": people}, tie="4-5")
+    assert tied.ties == {"people": int((people.prompt % 3 == 0).sum()), "j": int((people.prompt % 3 == 0).sum())}
     plain = analysed(people)
     assert plain.rankings[UNWEIGHTED].theta == pytest.approx(bradley_terry.fit(of_items.unweighted()).theta)
     assert plain.other_ranking is not None
@@ -994,6 +1000,11 @@ def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_t
     code, talk = (one.by_category[name] for name in ("code", "talk"))
     assert code.items + talk.items == one.by_category[""].items and code.verdicts == int((category == "code").sum())
     ((straight,), (round_,)) = one.assisted, other.assisted
+    # The same where people's items name the other model first.
+    sides = {"a": people.b, "b": people.a, "outcome": -people.outcome, "value": -people.value, "first": -people.first}
+    (turned_people,) = analysed(replace(people, **sides), {"j": judge}).judges[0].assisted
+    assert turned_people.assisted.value == pytest.approx(straight.assisted.value)
+    assert turned_people.people.value == pytest.approx(straight.people.value)
     assert straight.assisted.value == pytest.approx(round_.assisted.value)
     assert straight.people.value == pytest.approx(np.average(people.win, weights=people.weight))
 
