@@ -612,8 +612,8 @@ def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_varianc
     square = Y**2 + 0.5
     assert weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
     assert weighted_correlation(X, Y, WEIGHT, square) == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
-    assert spearman(np.array([1.0, 1, 3]), np.array([5.0, 9, 7]), np.ones(3)) == pytest.approx(
-        moments_of(np.array([1.5, 1.5, 3]), np.array([1.0, 3, 2]), np.ones(3))
+    assert spearman(np.array([1.0, 1, 3, 0]), np.array([5.0, 9, 7, 6]), np.ones(4)) == pytest.approx(
+        moments_of(np.array([2.5, 2.5, 4, 1]), np.array([1.0, 4, 3, 2]), np.ones(4))
     )
     human = np.append(Y, np.nan)
     positions = Positions(human, np.append(square, np.nan), np.append(WEIGHT, 1.0), np.arange(7))

@@ -14,7 +14,7 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError
-from survey.instruments.preference import judging_calls
+from survey.instruments.preference import judging_calls, judging_runs, screens
 from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
@@ -304,6 +304,25 @@ def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], said: 
     assert said in str(refused.value)
 
 
+def test_a_reply_of_just_the_longest_length_is_shown(prompts: None) -> None:
+    options = {"models": ["owl", "raven"], "max_reply_characters": 72}
+    few = {
+        "roles": {"holdout": 0},
+        "stages": [{"sittings": 2}],
+        "instrument": {"kind": "preference", "options": options},
+    }
+    study = cast.study(**{**PREFERENCE, **few})
+    assert not list(instruments.of_study(study).problems())
+    assert [screens.cut("x" * 72, 72), screens.cut("x " * 37, 73)] == ["x" * 72, f"{'x ' * 36}x […]"]
+
+
+def test_what_a_judge_costs_is_by_the_million_tokens_sent_and_returned(study: Study) -> None:
+    tokens = judging_runs.JudgeResult("m", tokens_in=2_000_000, tokens_out=500_000)
+    run = JudgeRun(study, "m", price_in=Decimal("0.5"), price_out=Decimal("1.5"))
+    assert judging_runs._cost(run, tokens) == Decimal("1.75")
+    assert judging_runs._cost(JudgeRun(study, "m", price_in=Decimal(1)), tokens) is None
+
+
 def test_who_creates_a_study_learns_what_is_left_out_and_which_replies_name_their_model(prompts: None) -> None:
     ModelAnswer.objects.filter(question__external_id="p1", language_model__name="owl").update(response="I am Owl.")
     ModelAnswer.objects.filter(question__external_id="p2", language_model__name="owl").update(response="")
@@ -577,6 +596,12 @@ def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, 
         (-2.5, -1, -1),
         (0.0, 0, 2),
     ]
+    chances = head.replace("first", "first,chance_a")
+    path.write_text(chances + "p0,raven,owl,k,a,,a,0.8\np1,owl,raven,k,a,,b,0.7\n")
+    assert import_judgements(path, study) == {"k": 2}
+    judged = judges_of(study.bank_id, MODELS, ["p0", "p1"], ["code", "talk"])["k"]
+    assert judged.chance == pytest.approx([0.2, 0.7]) and judged.category.tolist() == ["code", "talk"]
+    assert (judged.value.tolist(), judged.first.tolist()) == ([-1, 1], [-1, -1])
     path.write_text(head + "p0,raven,owl,j,,1.5,a\n")
     with pytest.raises(HunchError, match="j: a verdict differs"):
         import_judgements(path, study)

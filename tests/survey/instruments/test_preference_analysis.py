@@ -26,7 +26,7 @@ from survey.instruments.preference.analysis.analysing import (
     win_shares,
 )
 from survey.instruments.preference.analysis.elo import elo
-from survey.instruments.preference.analysis.errors import covariance, pair_variance, share_figure
+from survey.instruments.preference.analysis.errors import covariance, figure, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
 from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements, majorities
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
@@ -919,7 +919,11 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
         [StagePlan(Uniform(), 12, 5, responses_per_item=3)],
         rng=np.random.default_rng(4),
     )
-    people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
+    people = replace(
+        people,
+        probability=np.where(people.prompt % 2 == 0, 0.2, 0.9),
+        value=np.where(people.prompt % 3 == 0, 0.5, 1.5) * people.outcome,
+    )
     of_items = majorities(people)
     for settings, counted in (
         ({}, of_items),
@@ -931,6 +935,8 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
         assert found.ranking is not None
         assert found.ranking.theta == pytest.approx(bradley_terry.fit(counted).theta)
         assert (UNWEIGHTED in found.rankings) is settings.get("weighted", True)
+    tied = analysed(people, {"j": people}, tie="4-5")
+    assert tied.ties == {"people": int((people.prompt % 3 == 0).sum()), "j": int((people.prompt % 3 == 0).sum())}
     plain = analysed(people)
     assert plain.rankings[UNWEIGHTED].theta == pytest.approx(bradley_terry.fit(of_items.unweighted()).theta)
     assert plain.other_ranking is not None
@@ -953,6 +959,14 @@ def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> 
     slopes = np.bincount(people.a, weights=off, minlength=4) - np.bincount(people.b, weights=off, minlength=4)
     assert slopes == pytest.approx(0.5 * found.theta, abs=1e-6) and found.theta.mean() == pytest.approx(0, abs=1e-9)
     assert (off * people.first).sum() == pytest.approx(0, abs=1e-6)
+    columns = np.column_stack([np.zeros((people.n, 4)), people.first])
+    columns[np.arange(people.n), people.a] += 1
+    columns[np.arange(people.n), people.b] -= 1
+    influence = (columns * off[:, None]) @ found.inverse
+    assert found.covariance == pytest.approx(covariance(influence, person=people.person, prompt=people.prompt))
+    gap = found.difference(0, 1)
+    spread = covariance((influence[:, 0] - influence[:, 1])[:, None], person=people.person, prompt=people.prompt)[0, 0]
+    assert gap.error == pytest.approx(np.sqrt(spread), rel=0.05)
     assert found.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
     assert found.n == people.n and found.sides == people.n
     # As a prior the ridge holds the side too, and nothing is known of a model that nobody judged.
@@ -978,8 +992,10 @@ def test_win_shares_are_of_each_two_models_in_either_direction_by_the_designs_we
 
 def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_the_models() -> None:
     people, judge = people_and_judge()
-    category = np.where(people.prompt % 3 == 0, "code", "talk")
+    category = np.where(people.prompt % 2 == 0, "code", "talk")
     people, judge = replace(people, category=category), replace(judge, category=category)
+    people = people.where(people.prompt < 75)  # The judge sat further items.
+    category = category[judge.prompt < 75]
     turned = replace(
         judge,
         a=judge.b,
@@ -992,8 +1008,27 @@ def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_t
     one, other = (analysed(people, {"j": own}).judges[0] for own in (judge, turned))
     assert set(one.by_category) == {"", "code", "talk"}
     code, talk = (one.by_category[name] for name in ("code", "talk"))
-    assert code.items + talk.items == one.by_category[""].items and code.verdicts == int((category == "code").sum())
+    assert code.items + talk.items == one.by_category[""].items
+    assert code.verdicts == int((judge.category == "code").sum()) > int((category == "code").sum())
     ((straight,), (round_,)) = one.assisted, other.assisted
+    assert straight.items == len(np.unique(judge.key)) > straight.answers / 2
+    ranked = analysed(people).by_category
+    for name, ranking in ranked.items():
+        assert ranking.theta == pytest.approx(bradley_terry.fit(majorities(people.where(category == name))).theta)
+    styles = {
+        key: (float(ratio), 0.0, 0.0)
+        for key, ratio in zip(np.unique(people.key).tolist(), np.linspace(-1, 1, 90), strict=False)
+    }
+    effects = [
+        analyse(Material(people, {"j": own}, styles=styles), AnalysisSettings(), rng=np.random.default_rng(0)).styles[1]
+        for own in (judge, turned)
+    ]
+    assert effects[0].effects[0].value == pytest.approx(effects[1].effects[0].value) != 0
+    # The same where people's items name the other model first.
+    sides = {"a": people.b, "b": people.a, "outcome": -people.outcome, "value": -people.value, "first": -people.first}
+    (turned_people,) = analysed(replace(people, **sides), {"j": judge}).judges[0].assisted
+    assert turned_people.assisted.value == pytest.approx(straight.assisted.value)
+    assert turned_people.people.value == pytest.approx(straight.people.value)
     assert straight.assisted.value == pytest.approx(round_.assisted.value)
     assert straight.people.value == pytest.approx(np.average(people.win, weights=people.weight))
 
@@ -1039,3 +1074,20 @@ def test_rows_of_files_are_towards_the_model_that_an_items_first_row_names(tmp_p
         ("replies of owl", 1),
         ("replies of raven", 1),
     ]
+
+
+def test_a_tie_counts_for_both_and_three_of_a_kind_are_the_fewest_with_an_interval() -> None:
+    rows = [{"prompt": n, "outcome": int(n < 3), "person": n} for n in range(4)]
+    found = bradley_terry.fit(judgements(rows), ridge=0)
+    assert found.unbeaten == () and found.theta[0] - found.theta[1] == pytest.approx(np.log(3.5 / 0.5))
+    assert figure(0.5, 0.01, 1).low is None and figure(0.5, 0.01, 2).low is not None
+    assert figure(0.5, 0.0, 9).low is None and figure(0.5, 0.0, 9).value == 0.5
+
+
+def test_a_prior_takes_the_side_off_the_strengths() -> None:
+    """Who stood first always won, and the first model stood there three times of four."""
+    rows = [{"prompt": n, "outcome": first, "first": first} for n, first in enumerate([1, 1, 1, -1] * 3)]
+    judged_rows = judgements(rows)
+    with_side, _spread = bradley_terry.posterior(judged_rows)
+    without, _spread = bradley_terry.posterior(replace(judged_rows, first=np.zeros(12, dtype=int)))
+    assert 0 <= with_side[0] < without[0] / 2

@@ -703,3 +703,27 @@ def test_the_file_of_answers_has_what_nobody_was_asked_about() -> None:
         ["", "t@12", "t", "5", 2, None, -0.5, -0.5],
         ["", "t@12", "t", "9", 1, None, -0.5, -2.0],
     ]
+
+
+def test_people_are_drawn_again_as_texts_are() -> None:
+    """With one text nothing but people can vary: two who differ make the resamples differ, one person does not."""
+    c, _answers, _values = one_context()
+    both = ComparisonAnswers(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.log([2.0, 0.2, 0.5, 3.0]))
+    alone = replace(both, person=np.zeros(4, dtype=int))
+    drawn = resampled(c, both, rng=np.random.default_rng(1), samples=200)
+    assert len(np.unique(drawn[:, 0].round(9))) == 3  # One of them twice, the other twice, or both.
+    assert np.ptp(resampled(c, alone, rng=np.random.default_rng(1), samples=50)[:, 0]) == pytest.approx(0)
+
+
+def test_what_a_context_adds_is_drawn_in() -> None:
+    """Two answers each to 1,500 contexts, known within a hundredth."""
+    rng = np.random.default_rng(12)
+    context = np.repeat(np.arange(1500), 2)
+    of_generator = rng.normal(0, 2, 3000)
+    odds = 0.3 + 0.7 * of_generator + rng.normal(0, 0.6, 1500)[context] + rng.normal(0, 1.0, 3000)
+    found = rounding.fit_odds(of_generator, odds - 0.01, odds + 0.01, context, contexts=1500)
+    assert (found.intercept, found.slope) == pytest.approx((0.3, 0.7), abs=0.06)
+    rest = odds - found.intercept - found.slope * of_generator
+    own = np.bincount(context, weights=rest) / 2
+    factor = found.effects / own
+    assert factor == pytest.approx(np.full(1500, factor[0]), abs=0.05) and factor[0] < 0.8
