@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from survey.contracts import panels
 from survey.models import Alert, AuditEntry, Booklet, JobStep, Posting, Sitting, WatchRecord
-from survey.operation import causes, pausing, site_health, watch
+from survey.operation import alerting, causes, pausing, site_health, watch
 from survey.operation.alerting import Cause
 from survey.operation.watch import Watch
 from survey.panels import postings
@@ -18,7 +18,7 @@ from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
 from tests import cast
-from tests.panels.world import posted
+from tests.panels.world import PAY, posted, stored_posting, stored_submission
 
 from .conftest import PING, Outside
 
@@ -319,3 +319,101 @@ def test_work_that_waits_for_its_files_is_an_alert_until_it_goes_on(outside: Out
     JobStep.objects.filter(pk=step.pk).update(state="done", error="")
     looks(one, 4, 20)
     assert not open_causes()
+
+
+# Each cause by rows alone
+
+
+def paid_study(**more: Any) -> Any:
+    return cast.open_study(panel={**cast.PROLIFIC, **PAY}, stages=[{"sittings": 2}], **more)
+
+
+@pytest.mark.parametrize(
+    ("published", "changed", "state", "is_told"),
+    [
+        (-120, None, "ACTIVE", True),
+        (-20, None, "ACTIVE", False),
+        (-120, -20, "ACTIVE", False),
+        (-120, -90, "ACTIVE", True),
+        (-120, None, "PAUSED", False),
+    ],
+)
+def test_a_posting_is_quiet_once_it_was_shown_for_so_long(
+    db: None, settings: Any, published: int, changed: int | None, state: str, is_told: bool
+) -> None:
+    settings.HUNCH_NO_ARRIVALS_MINUTES = 60
+    study = paid_study()
+    changed_at = None if changed is None else minute(changed)
+    posting = stored_posting(study, published_at=minute(published), changed_at=changed_at, state=state)
+    told = list(causes.no_arrivals(timezone.now()))
+    assert [one.subject for one in told] == ([f"posting {posting.pk} of cast"] if is_told else [])
+    Booklet.objects.filter(stage__study=study).update(claimed_at=timezone.now())
+    assert list(causes.no_arrivals(timezone.now())) == [], "nobody could begin"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "is_told"),
+    [
+        (["APPROVED"] * 5 + ["RETURNED"] * 3 + ["TIMED-OUT"] * 2, True),
+        (["APPROVED"] * 5 + ["RETURNED"] * 3 + ["TIMED-OUT"] * 2 + ["ACTIVE"] * 3, True),
+        (["APPROVED"] * 6 + ["RETURNED"] * 3 + ["TIMED-OUT"] * 2, False),
+        (["APPROVED"] * 4 + ["RETURNED"] * 5, False),  # Of nine a share says nothing.
+        (["APPROVED"] * 4 + ["RETURNED"] * 5 + ["ACTIVE"], False),
+    ],
+)
+def test_returns_are_a_share_of_those_whose_part_is_over(
+    db: None, settings: Any, statuses: list[str], is_told: bool
+) -> None:
+    settings.HUNCH_RETURNS_ALERT_PERCENT = 50
+    posting = stored_posting(paid_study())
+    other = stored_posting(paid_study(slug="other"))
+    for number, status in enumerate(statuses):
+        stored_submission(posting, None, status)
+        stored_submission(other, None, "APPROVED" if number else "RETURNED")
+    assert [one.study_id for one in causes.high_returns(timezone.now())] == ([posting.study_id] if is_told else [])
+
+
+def test_what_is_told_once_and_what_again(db: None, settings: Any) -> None:
+    now = timezone.now()
+    repeat = timedelta(hours=settings.HUNCH_ALERT_REPEAT_HOURS)
+    sent_at = now - repeat - timedelta(minutes=1)
+    for cause in Alert.Cause.values:
+        facts = {"message": "m", "opened_at": sent_at, "seen_at": now, "sent_at": sent_at}
+        Alert.objects.create(cause=cause, subject="s", **facts)
+    again = {row.cause for row in alerting._due(now)}
+    assert set(Alert.Cause.values) - again == {"stage_full", "cap_near"}
+    assert not alerting._due(now - timedelta(minutes=2)).exists()
+
+
+def test_what_may_be_published_is_paused_too(db: None) -> None:
+    study = paid_study()
+    active = stored_posting(study)
+    perhaps = stored_posting(study, state="UNPUBLISHED", pending="publish", pending_at=timezone.now())
+    for columns in ({"state": "UNPUBLISHED"}, {"state": "PAUSED"}, {"external_id": "", "state": ""}):
+        stored_posting(study, **columns)
+    stored_posting(study, state="UNPUBLISHED", pending="places", pending_at=timezone.now())
+    assert [one.posting for one in pausing.under_way()] == [active.pk, perhaps.pk]
+
+
+def test_a_worker_that_has_just_started_gives_the_watch_time(db: None, outside: Outside) -> None:
+    WatchRecord.objects.create(pk=watch.ONLY_ROW, looked_at=minute(-60))
+    now = timezone.now()
+    assert watch.look_at_the_watch(running_since=now - timedelta(minutes=4), now=now)
+    assert not Alert.objects.exists()
+    assert not watch.look_at_the_watch(running_since=now - timedelta(minutes=5), now=now)
+    assert open_causes() == {"watch_silent"}
+
+
+def test_alerts_of_a_cause_that_cannot_be_looked_at_stay(
+    outside: Outside, broken: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = minute(-30)
+    for cause in ("cap_near", "stage_full"):
+        Alert.objects.create(cause=cause, subject="s", message="m", opened_at=old, seen_at=old)
+
+    def fails(_now: Any) -> Any:
+        raise ValueError("x")
+
+    monkeypatch.setitem(causes.LOOKS, Cause.CAP_NEAR, fails)
+    Watch().look()
+    assert open_causes() == {"cap_near"}
