@@ -26,6 +26,7 @@ from survey.instruments.cloze.reading import read_models, unknown_words, words_o
 from survey.models import Assignment, Slot, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams
+from survey.services.banks.readings import text_hash
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimating import estimate
@@ -618,3 +619,37 @@ def test_a_slip_is_compared_with_the_banks_words_which_are_read_once(
     with django_assert_num_queries(1):
         words = vocabulary.words_of(bank.pk)
     assert words == {normalised(word) for word in own if letters(word)}
+
+
+def test_answers_that_are_read_at_once_have_the_last_word_by_the_newest_rule(sentences: None) -> None:
+    study = cast.study(**CLOZE)
+    opened(study)
+    sitting = begin_sitting(study=study, ids=new_open_person())
+    for word in ("dark night", "night"):
+        step = current_step(sitting)
+        advance(sitting=sitting, step=step.number, data={"word": word})
+        sitting.refresh_from_db()
+    first, last = WrittenWord.objects.order_by("pk")
+    for word, rule in ((last, 3), (last, 2), (first, 9)):
+        WordScore.objects.create(word=word, rule=rule, normalised=f"rule {rule}", exact=False, lenient=False)
+    answers = list(Assignment.objects.filter(sitting=sitting, position=1))
+    labels.read_words(answers)
+    judged = labels.judged_word_of(answers[0])
+    assert judged is not None and judged.normalised == "rule 3"
+
+
+def test_of_a_model_whose_files_have_changed_the_newest_reading_of_sentences_counts(
+    sentences: None, tiny_model: None
+) -> None:
+    study = cast.study(**{**ADAPTIVE, "models": ADAPTIVE["models"][:1]})
+    read_models(study, everything=True)
+    for row in SentenceReading.objects.all():
+        row.pk, row.source_sha256 = None, "f" * 64
+        row.values = bytes(SentenceReading.objects.exclude(text_sha256=row.text_sha256).earliest("pk").values)
+        row.save()
+    questions = list(study.bank.questions.order_by("position"))
+    (model,) = words_of_models(study, questions)
+    newest = {row.text_sha256: row.word_array for row in SentenceReading.objects.filter(source_sha256="f" * 64)}
+    for question in questions:
+        stored = newest[text_hash(question.plain)]
+        assert model.values[question.pk].tolist() == stored.tolist()

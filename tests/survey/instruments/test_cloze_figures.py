@@ -19,7 +19,7 @@ from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
 from predictors.readings.reading import Distributions, TextReading, make_tokens
 from predictors.readings.words import word_values
-from survey.instruments.cloze import norms
+from survey.instruments.cloze import labels, norms
 from survey.instruments.cloze.analysis import answers as counting
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
@@ -668,3 +668,17 @@ def test_reliability_is_of_two_whole_groups_by_spearman_and_brown() -> None:
     there = X != 8
     found = moments_of(X[there], like[there], WEIGHT[there])
     assert reliability([(some, like)], WEIGHT) == pytest.approx(2 * found / (1 + found))
+
+
+def test_the_last_word_that_was_typed_counts_by_the_newest_rule() -> None:
+    def word(text: str, *rules: int) -> SimpleNamespace:
+        scores = [SimpleNamespace(rule=rule, normalised=f"{text}{rule}") for rule in rules]
+        return SimpleNamespace(written_word=SimpleNamespace(text=text, scores=SimpleNamespace(all=lambda: scores)))
+
+    def typed(*words: SimpleNamespace) -> Any:
+        return SimpleNamespace(responses=SimpleNamespace(all=lambda: [*words, SimpleNamespace()]))
+
+    answer = typed(word("dark night", 1), word("night", 2, 3, 1))
+    last, judged = labels.written_word_of(answer), labels.judged_word_of(answer)
+    assert last is not None and last.text == "night" and judged is not None and judged.normalised == "night3"
+    assert labels.judged_word_of(typed()) is None and labels.judged_word_of(typed(word("x"))) is None
