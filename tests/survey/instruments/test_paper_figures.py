@@ -83,7 +83,6 @@ def test_figure_4_without_a_misleading_pair_keeps_its_shares() -> None:
     assert piece.table is not None and piece.table.layouts[1].note == "No pair misled people."
 
 
-@pytest.mark.django_db
 def test_figure_4_has_no_axis_where_no_rise_was_so_high(tmp_path: Path) -> None:
     rises = paper_figures.Rises(((-101, "any"), (5, "5 or more"), (50, "50 or more")), MIXED.unit, MIXED.pair)
     piece = paper_figures.figure_4([right(rise=[0, 10], wrong=[0, 1], people=[1, 2])], [], rises, "")
@@ -93,6 +92,7 @@ def test_figure_4_has_no_axis_where_no_rise_was_so_high(tmp_path: Path) -> None:
     assert ">any<" in svg and ">5 or more<" in svg and "50 or more" not in svg
 
 
+@pytest.mark.django_db
 def test_figure_4_of_a_study_is_that_of_its_answers() -> None:
     study = cast_study()
     given = answers_of("good", study, share=0.6)
