@@ -95,9 +95,10 @@ def fit_odds(of_generator: Floats, low: Floats, high: Floats, context: Ints, *, 
         ratio = spread**2 / between
         effects = np.bincount(context, weights=rest, minlength=contexts) / (answers + ratio)
         # An answer says the less of its context the more of its variance its interval leaves open.
-        said = np.bincount(context, weights=1 - unknown / spread**2, minlength=contexts)
-        new_between = max(float(np.mean((effects**2 + spread**2 / (said + ratio))[answered])), SMALLEST_SPREAD**2)
-        inside = float(np.mean((rest - effects[context]) ** 2 + unknown))
+        said = 1 - unknown / spread**2
+        of_effects = spread**2 / (np.bincount(context, weights=said, minlength=contexts) + ratio)
+        new_between = max(float(np.mean((effects**2 + of_effects)[answered])), SMALLEST_SPREAD**2)
+        inside = float(np.mean((rest - effects[context]) ** 2 + unknown + said**2 * of_effects[context]))
         new_spread = max(math.sqrt(inside), SMALLEST_SPREAD)
         moved = max(float(np.abs(new_line - line).max()), abs(new_spread - spread), abs(new_between - between))
         line, spread, between = new_line, new_spread, new_between
