@@ -61,6 +61,7 @@ def test_a_sample_has_one_fault_of_a_line_and_depends_on_the_seed_alone() -> Non
     assert sorted(fault.line for fault in first) == sorted({fault.line for fault in every()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("states", "status", "said"),
     [

@@ -41,6 +41,7 @@ def test_the_home_shows_the_studies_of_the_user_and_what_they_may_make(as_superu
     assert "New study" not in nobodys and "may not see studies" in nobodys
 
 
+@pytest.mark.slow
 def test_the_navigation_has_the_groups_and_marks_where_one_is(as_superuser: Client) -> None:
     assert entries(as_superuser.get("/admin/")) == ["Studies", "Banks", "People", "Payments", "Figures", "Advanced"]
     for group in GROUPS:

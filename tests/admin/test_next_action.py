@@ -121,6 +121,7 @@ def test_where_nobody_has_come_it_says_how_to_invite_people() -> None:
     assert said(open_study, **nobody).invites == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "facts", "words", "action"),
     [

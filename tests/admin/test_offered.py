@@ -20,7 +20,7 @@ from tests import cast
 from .conftest import client_of
 from .test_pages import busy
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.any_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.any_database, pytest.mark.thorough]
 __all__ = ["busy"]
 ROLES = ("viewer", "analyst", "editor", "owner who may spend")
 NOT_TRIED = ("/admin/logout/", "/admin/jsi18n/")

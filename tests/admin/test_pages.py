@@ -351,8 +351,8 @@ def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client
             assert PERSON not in body and SUBMISSION not in body, page
 
 
-def test_every_list_takes_at_most_ten_queries(busy: Study, superuser: User, as_researcher: Client) -> None:
-    """For a member; test_query_counts.py has a superuser's."""
+def test_every_list_takes_few_queries(busy: Study, superuser: User, as_researcher: Client) -> None:
+    """For a member, whose own permissions and those of their groups are two; test_query_counts.py has a superuser's."""
     many_rows_of_everything(busy, superuser)
     cast.join_all(User.objects.get(username="researcher"))
     seen = 0
@@ -363,7 +363,7 @@ def test_every_list_takes_at_most_ten_queries(busy: Study, superuser: User, as_r
             response = as_researcher.get(address(model, "changelist"))
         if response.status_code == 200:
             seen += 1
-            assert len(queries) <= FEW, f"{model}: {len(queries)}\n" + "\n".join(q["sql"][:150] for q in queries)
+            assert len(queries) <= FEW + 1, f"{model}: {len(queries)}\n" + "\n".join(q["sql"][:150] for q in queries)
     assert seen > 30
 
 

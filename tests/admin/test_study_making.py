@@ -257,6 +257,7 @@ def upload_bank(client: Client, name: str) -> None:
     assert stored.status_code == 302 and Bank.objects.filter(name=name).exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.any_database
 def test_every_template_leads_to_an_open_stage_by_pages_alone(newcomer: Any) -> None:

@@ -115,6 +115,7 @@ def test_others_change_nobody_who_may_do_more(as_manager: Client, researcher: Us
     assert entry("change_password").actor == actor_of(User.objects.get(username="manager"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("theirs", "mine", "may"),
     [

@@ -72,6 +72,7 @@ UNREADABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TAKES_BODIES)
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_body_that_cannot_be_read_is_a_bad_request(person: Inside, path: str, name: str) -> None:
@@ -81,6 +82,7 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(person: Inside, path: str, 
     assert Respondent.objects.count() == 1 and not Response.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TAKES_BODIES)
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "x", ""])
 def test_a_body_that_says_it_is_no_json_is_refused(person: Inside, path: str, kind: str) -> None:
@@ -128,6 +130,7 @@ def test_a_token_of_any_bytes_is_unknown(client: Client, token: str) -> None:
         assert (response.status_code, error_of(response)["code"]) == (403, "sitting_unknown")
 
 
+@pytest.mark.slow
 def test_every_method_that_is_not_documented_is_refused_and_the_others_are_named(reader: Client) -> None:
     for path, operations in document()["paths"].items():
         for method in ("get", "post", "put", "patch", "delete", "trace", "head", "query"):
@@ -187,6 +190,7 @@ def test_the_filters_that_are_taken_are_the_documented_ones() -> None:
         assert sorted(filters) == sorted(one["name"] for one in parameters if one["in"] == "query"), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(researchers_views()))
 def test_a_filter_that_does_not_exist_is_refused_and_the_others_are_named(reader: Client, path: str) -> None:
     view = researchers_views()[path]
@@ -198,12 +202,14 @@ def test_a_filter_that_does_not_exist_is_refused_and_the_others_are_named(reader
         assert name in error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(set(researchers_views()) - {"/api/v1/studies/", "/api/v1/readings/"}))
 def test_a_study_that_does_not_exist_is_reported(reader: Client, path: str) -> None:
     response = reader.get(named(path.replace("{slug}", "nobody")))
     assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(researchers_views()))
 @pytest.mark.parametrize(
     ("header", "status", "code"),
@@ -223,6 +229,7 @@ def test_a_wrong_token_is_reported(client: Client, path: str, header: str | None
     assert response.headers["WWW-Authenticate"] == "Token"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "status"),
     [
@@ -261,6 +268,7 @@ def complaints(slug: str, report: str, asked: dict[str, str]) -> dict[str, tuple
     return found
 
 
+@pytest.mark.slow
 def test_what_arms_cannot_be_asked_is_named() -> None:
     asked = {
         **dict.fromkeys(("alpha=nan", "alpha=-1", "alpha=1e999", "alpha=%00"), "alpha"),
@@ -274,6 +282,7 @@ def test_what_arms_cannot_be_asked_is_named() -> None:
         assert status == 400 and asked[query] in said, (query, said)
 
 
+@pytest.mark.slow
 def test_what_the_composition_of_steps_cannot_be_asked_is_named() -> None:
     asked = {"condition=%00": "condition", "condition=order%3Dfirst": "condition", "clip=1": "clip"}
     for query, (status, said) in complaints(test_evidence_in_steps.answered_steps().slug, "composition", asked).items():

@@ -145,6 +145,7 @@ def test_nobody_begins_without_consent(client: Client, study: Study) -> None:
     assert not Respondent.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_panels_study_needs_the_panels_ids(client: Client) -> None:
     study = cast.open_study(panel=cast.PROLIFIC)
     refused = client.post(BEGIN, {"consent": True, "person": "0" * 32}, content_type="application/json")
@@ -177,6 +178,7 @@ def test_closed_and_full_are_reported_before_and_at_consent(client: Client, stud
     assert not Respondent.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [-1, 101, "sixty", "", None, 60.5, True, "9" * 5000, [60], {"a": 1}])
 def test_an_answer_that_is_no_number_from_0_to_100_is_refused(client: Client, study: Study, value: Any) -> None:
     person = Person(client).go_to("item")
@@ -234,6 +236,7 @@ def test_a_body_that_is_no_object_is_a_bad_request(client: Client, study: Study,
         assert error_of(response)["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "status"), [("/api/v1/studies/nobody/", 404), ("/api/v1/nothing", 404), ("/api/v1/sitting", 301)]
 )
@@ -265,6 +268,7 @@ def test_a_simulated_person_is_marked(client: Client, study: Study) -> None:
     assert Respondent.objects.get().is_simulated
 
 
+@pytest.mark.slow
 def test_a_logged_in_researchers_browser_may_take_part_too(admin_user: User, study: Study) -> None:
     """Their session counts for nothing here, so it asks for no CSRF token either."""
     client = Client(enforce_csrf_checks=True)

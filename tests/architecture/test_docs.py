@@ -104,6 +104,7 @@ def test_every_command_and_option_in_the_table_exists() -> None:
         assert unknown == set(), f"{name} has no {unknown}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
     for code in code_of(page):

@@ -104,6 +104,7 @@ def names_of_packages() -> Iterator[str]:
             yield from of_group
 
 
+@pytest.mark.slow
 def test_no_file_of_the_core_names_a_package_of_the_tests() -> None:
     names = "|".join(map(re.escape, sorted(set(names_of_packages()))))
     pattern = re.compile(rf"[\"'`/.]({names})[\"'`/.]|\b(import|from) ({names})\b")
@@ -236,6 +237,7 @@ def test_broken_migrations_keep_no_other_app_from_migrating(with_broken_ones: An
     assert len(named) == 4 and not named & set(with_broken_ones.migrated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_one_is_named_in_a_warning_with_the_reason(name: str, with_broken_ones: Any) -> None:
     said, logged = with_broken_ones.said, with_broken_ones.logged
@@ -251,6 +253,7 @@ def test_a_name_that_is_taken_stays_with_who_has_it(with_broken_ones: Any) -> No
     assert "own_answers" not in said
 
 
+@pytest.mark.slow
 def test_a_broken_copy_of_a_working_package_leaves_its_neighbours_running(tmp_path: Path) -> None:
     """As after an update that went wrong: the toy cannot be imported any more, and its neighbour goes on."""
     name = "toy_instrument"
@@ -270,6 +273,7 @@ def test_a_broken_copy_of_a_working_package_leaves_its_neighbours_running(tmp_pa
     assert "WARNING" in line and "the instrument toy cannot be used: ZeroDivisionError" in line
 
 
+@pytest.mark.slow
 def test_the_files_that_name_the_toy_instrument_are_its_own_and_those_of_tests() -> None:
     """It learns, has a ratio, replicates, priorities and a report, and no file but its own and tests knows of it."""
     pattern = re.compile(r"toy[_-]instrument|[\"']?kind[\"']?(: | = )[\"']toy[\"']")

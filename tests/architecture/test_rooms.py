@@ -30,6 +30,7 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_files_import_each_other_in_no_circle(graph: grimp.ImportGraph) -> None:
     edges = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
     assert circle(edges) == []

@@ -75,6 +75,7 @@ def test_pairs_can_be_taken_by_index_or_mask_and_not_be_written_to():
         pairs.outcome[0] = 0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     n_questions=st.integers(2, 8),
@@ -95,6 +96,7 @@ def test_a_pool_holds_different_pairs_and_none_that_is_excluded(n_questions, siz
     assert (pool.universe_size, pool.excluded) == (universe, len(exclude))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "exclude"), [(3, []), (8, []), (15, []), (7, [0, 5, 6, 7, 22, 23])])
 def test_every_pair_comes_into_the_pool_equally_often(size, exclude):
     rng = np.random.default_rng(2024)
@@ -145,6 +147,7 @@ def test_a_real_universe_has_every_ordered_pair_once_with_its_outcome() -> None:
     assert len(set(zip(pool.pairs.evidence.tolist(), pool.pairs.target.tolist(), strict=True))) == 12
 
 
+@pytest.mark.slow
 def test_every_real_pair_has_the_same_chance() -> None:
     rng, outcome = np.random.default_rng(3), np.array([0, 1, 1, 0, 1])
     counts = np.zeros(universe_size(5))

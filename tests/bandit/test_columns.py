@@ -31,6 +31,7 @@ def columns(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("happened", [None, HAPPENED])
@@ -59,6 +60,7 @@ def test_narrow_blocks_hold_every_pair_once(columns, threads, executor, happened
     assert np.array_equal(whole[pairs.outcome, pairs.evidence, pairs.target], expected, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 20, 77])
 @pytest.mark.parametrize("bins", [4, 2**20])
 def test_a_cut_over_narrow_blocks_is_exact(monkeypatch, count, bins):
@@ -68,6 +70,7 @@ def test_a_cut_over_narrow_blocks_is_exact(monkeypatch, count, bins):
     assert_cut_is_right(find_cut(scores, count=count, exclude=EXCLUDE, threads=2), left, count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.3), TestSet(4, 2, 0.2, 0.2)])
 @pytest.mark.parametrize("rare", [0, 1])
 def test_draws_do_not_depend_on_the_blocks_or_the_threads(monkeypatch, design, rare):
@@ -115,6 +118,7 @@ def test_no_thread_runs_far_ahead_of_who_reads():
     assert sum(1 for _ in found) == len(worked) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[30, 5, 0, 65], [3, 1, 6]])
 def test_a_large_stratum_is_shared_out_among_its_layers_as_a_small_one(monkeypatch, sizes):
     layers, n, draws = np.array(sizes), 6, 4000

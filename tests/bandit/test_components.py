@@ -51,6 +51,7 @@ def test_a_persons_effect_is_their_mean_shrunken_as_in_a_balanced_design() -> No
     assert made.effects == pytest.approx(np.sort(kept * (table.mean(axis=1) - table.mean())))
 
 
+@pytest.mark.slow
 def test_shares_are_right_on_average_in_uneven_studies() -> None:
     """400 small studies with people who leave, items of uneven weight, and questions in two places."""
     truth = component_cases.truth(component_cases.BASE)
@@ -63,6 +64,7 @@ def test_shares_are_right_on_average_in_uneven_studies() -> None:
         assert abs(np.mean(made[name]) - share) < 0.02, name
 
 
+@pytest.mark.slow
 def test_the_share_of_skewed_people_reaches_further_up_than_down() -> None:
     """A few people far from the others: most samples lack them, so that the truth lies above more often than below."""
 

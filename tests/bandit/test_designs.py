@@ -57,6 +57,7 @@ def test_top_holds_the_ceiling_of_its_fraction_without_float_slips(fraction, m, 
     assert EpsilonGreedy(top_fraction=fraction).strata(np.arange(m), np.random.default_rng(1)).sizes == (top, m - top)
 
 
+@pytest.mark.slow
 def test_ties_at_the_cut_are_broken_at_random():
     rng = np.random.default_rng(11)
     scores = np.array([2.0, 1, 1, 1, 1, 1, 0, 0, 0, 0])
@@ -224,6 +225,7 @@ def test_the_test_set_takes_both_ends_and_nothing_between():
     assert TestSet(pairs=3, top_fraction=0.2, bottom_fraction=0.1).allocate(27, cut.sizes) == (2, 1, 0)
 
 
+@pytest.mark.slow
 def test_ties_at_both_ends_of_a_test_set_are_broken_at_random():
     rng = np.random.default_rng(5)
     counts = np.zeros((2, 10))
@@ -277,6 +279,7 @@ def proportional_chances(scores, *, n, trade_off, power):
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     scores=st.lists(st.floats(0, 1), min_size=2, max_size=80),

@@ -26,6 +26,7 @@ def possible_draws(draw_one):
     return scores, n, EpsilonGreedy(epsilon=epsilon, top_fraction=0.1), draw_one(st.integers(0, 2**32))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(possible_draws())
 def test_inclusion_probabilities_are_exact_and_sum_to_n(case):
@@ -42,6 +43,7 @@ def test_inclusion_probabilities_are_exact_and_sum_to_n(case):
             assert (1 / drawn.inclusion_probability[drawn.stratum == index]).sum() == pytest.approx(stratum.size)
 
 
+@pytest.mark.slow
 def test_frequencies_over_many_draws_match_the_stored_probabilities():
     rng = np.random.default_rng(7)
     scores = np.linspace(0, 1, 60)
@@ -56,6 +58,7 @@ def test_frequencies_over_many_draws_match_the_stored_probabilities():
     assert p_value_of_counts(counts[48:], draws=4000, n=6) > 0.001
 
 
+@pytest.mark.slow
 def test_every_candidate_can_stand_at_every_place_of_the_draw():
     rng = np.random.default_rng(8)
     first = np.zeros(12)
@@ -98,6 +101,7 @@ def test_an_impossible_draw_is_refused(n, scores, message):
         draw(design=Uniform(), n=n, scores=scores, n_candidates=3, rng=np.random.default_rng(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [Softmax(temperature=0.25, floor=0.2), Proportional(trade_off=0.2, power=2)])
 def test_frequencies_match_the_stored_probabilities_of_each_candidate(design):
     rng = np.random.default_rng(17)
@@ -121,6 +125,7 @@ def test_a_certain_candidate_is_in_every_softmax_draw():
         assert len(set(drawn.selected.tolist())) == 3
 
 
+@pytest.mark.slow
 def test_every_candidate_can_stand_at_every_place_of_a_softmax_draw():
     rng = np.random.default_rng(19)
     first = np.zeros(6)

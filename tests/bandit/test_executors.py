@@ -101,6 +101,7 @@ def test_an_executor_gives_the_results_of_threads_in_their_order(happened, tile,
     assert len(expected) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.3), TestSet(4, 2, 0.2, 0.2)])
 @pytest.mark.parametrize("happened", [None, HAPPENED], ids=["all", "mixed"])
 def test_other_processes_draw_the_same(design, happened, processes, monkeypatch):
@@ -134,6 +135,7 @@ def test_a_tile_holds_its_own_factors_and_no_others(monkeypatch):
     assert sizes[1] < 1.1 * sizes[0] and sizes[0] < 2 * 64 * 20 + 4096
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("happened", [None, np.arange(600) % 2], ids=["all", "mixed"])
 def test_what_comes_back_for_a_tile_stays_small_where_all_scores_are_alike(happened, monkeypatch):
     """Every score is in the window then: one by one they would be 16 million numbers a tile of a large bank."""
@@ -206,6 +208,7 @@ def test_an_executor_that_never_answers_is_lost(monkeypatch):
     assert all(future.cancelled() for future in executor.futures)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_an_error_and_no_result():
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         with pytest.raises(WorkersLost, match="BrokenProcessPool"):

@@ -34,6 +34,7 @@ def assert_cut_is_right(cut, values, count):
     assert (cut.highest, cut.lowest, cut.next_lower) == (order[0], order[-1], order[count])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     questions=st.integers(3, 9),
@@ -51,6 +52,7 @@ def test_a_cut_is_exact_whatever_the_ties(questions, largest, bias, seed, data):
     assert_cut_is_right(find_cut(scores, count=count, exclude=exclude), left, count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [(-40, -39), (50, 60), (-3, 2), (-(2**24) + 1, 2**24 - 1)])
 @pytest.mark.parametrize("bins", [2, 16, 2**20])
 def test_a_sample_that_misleads_costs_time_and_never_the_cut(monkeypatch, window, bins):
@@ -124,6 +126,7 @@ def cuts_found_once(monkeypatch):
     monkeypatch.setattr(module, "find_cut", once)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("rare", [0, 1])
 def test_pairs_at_the_cut_are_in_either_stratum_by_chance(monkeypatch, rare):
@@ -190,6 +193,7 @@ def test_draws_that_do_not_fit_all_pairs_are_refused_with_the_sizes():
         draw_exhaustively(design=TestSet(pairs=1, responses_per_pair=2), n=2, scores=flat, rng=rng)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("rare", [0, 1])
 def test_a_shortlist_holds_the_best_with_ties_at_random(monkeypatch, rare):
@@ -210,6 +214,7 @@ def test_a_shortlist_holds_the_best_with_ties_at_random(monkeypatch, rare):
     assert p_value_of_counts(counts[values == cut], draws=1500, n=10 - np.count_nonzero(values > cut)) > 0.001
 
 
+@pytest.mark.slow
 def test_a_rescored_shortlist_has_the_chosen_and_all_other_pairs_as_strata():
     ranks, rescored = np.array([3, 10, 20, 50]), [0.2, 0.9, 0.4, 0.4]
     rng = np.random.default_rng(7)
@@ -264,6 +269,7 @@ def real_factors(questions=6, *, seed=0, largest=3):
     return dataclasses.replace(some_factors(questions=questions, seed=seed, largest=largest), happened=happened)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     questions=st.integers(3, 9),
@@ -280,6 +286,7 @@ def test_a_cut_of_what_happened_is_exact_whatever_the_ties(questions, largest, s
     assert_cut_is_right(find_cut(scores, count=count, exclude=exclude), values[possible], count)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.2), Uniform()])
 def test_pairs_that_happened_are_drawn_as_often_as_stored_and_others_never(monkeypatch, design):

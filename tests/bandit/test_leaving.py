@@ -219,6 +219,7 @@ def test_too_few_people_who_left_give_no_weights() -> None:
         )
 
 
+@pytest.mark.slow
 def test_weights_undo_what_leaving_after_a_change_does() -> None:
     for of_task in EVERYTHING_AND_TASK:
         plain, stayed, _bounds, _worst = four_figures(AFTER_A_CHANGE, 2, of_task=of_task)
@@ -290,6 +291,7 @@ def of_two_levels() -> np.ndarray:
     return np.array(rows)
 
 
+@pytest.mark.thorough
 def test_a_difference_between_levels_is_mended_where_people_leave_one_of_them() -> None:
     made = of_two_levels()
     error = made.std(axis=0) / len(made) ** 0.5
@@ -451,6 +453,7 @@ def test_with_nothing_lost_the_bounds_are_the_plain_estimate(rest: int, odds_rat
             assert end.interval == pytest.approx(plain.interval)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odds_ratio", [1.0, 2.0, math.inf])
 def test_bounds_contain_the_plain_interval(odds_ratio: float) -> None:
     """Whoever allows for missing answers claims less: with few answers in nine tenths of the items, with chances of
@@ -553,6 +556,7 @@ def test_bounds_refuse_what_is_no_assumption(changes: dict[str, float], message:
         bandit.bounds(stages=[given], plain=plain, **changes)
 
 
+@pytest.mark.thorough
 def test_bounds_hold_where_people_leave_instead_of_answering() -> None:
     """Neither the plain figure nor the weights can know: only the bounds hold."""
     for of_task in EVERYTHING_AND_TASK:
@@ -563,6 +567,7 @@ def test_bounds_hold_where_people_leave_instead_of_answering() -> None:
         assert cover(worst, of_task=of_task) >= 0.93
 
 
+@pytest.mark.slow
 def test_weights_do_little_where_people_leave_by_a_trait_and_bounds_hold() -> None:
     """Who changes easily leaves more often whatever they have just answered. The documents say so."""
     made = [
@@ -575,6 +580,7 @@ def test_weights_do_little_where_people_leave_by_a_trait_and_bounds_hold() -> No
     assert cover([one[2] for one in made]) >= 0.9
 
 
+@pytest.mark.thorough
 def test_without_dependence_all_of_them_hold_and_the_test_is_as_large_as_it_says() -> None:
     p = [one.test for one in studies(NOBODY_MORE, 1)]
     assert 0.03 <= np.mean([value is not None and value < 0.05 for value in p]) <= 0.07

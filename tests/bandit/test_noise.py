@@ -29,6 +29,7 @@ def test_a_retest_correlates_two_answers_to_the_same_items():
     assert found.interval == pytest.approx(stats.pearsonr(first, second).confidence_interval(), abs=0.04)
 
 
+@pytest.mark.slow
 def test_the_retests_interval_covers_with_several_items_a_person():
     rng = np.random.default_rng(2)
     people, covered = np.repeat(np.arange(40), 3), 0
@@ -151,6 +152,7 @@ def test_a_retest_is_of_all_items_where_weights_say_so():
         retest_correlation(first=first, second=second, cluster=people, weight=np.zeros(4000))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("habits", [noise_cases.PERSON, noise_cases.CARRY_OVER, noise_cases.EXTREMITY, noise_cases.ALL])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_the_limit_is_below_the_best_auc_in_at_most_5_percent_of_studies(habits, uneven):

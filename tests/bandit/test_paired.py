@@ -90,6 +90,7 @@ def test_people_in_both_groups_are_compared_with_themselves():
     assert bandit.paired_change_difference(low, occasions([], [], [])) is None
 
 
+@pytest.mark.slow
 def test_its_interval_holds_the_truth_as_often_as_it_says():
     """People differ, each answers several items with unequal weights, change by an amount of their own, and a third of
     them does not come back."""

@@ -80,6 +80,7 @@ def test_one_question_gives_no_interval() -> None:
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("questions", "people"), [(60, 50), (200, 40)])
 def test_such_questions_are_covered_and_these_intervals_alone_would_not(questions: int, people: int) -> None:
     for name, task in (("all", None), ("task", 0)):

@@ -151,6 +151,7 @@ def test_a_census_of_alike_people_has_no_error_left():
     assert found.standard_error < 0.35 * plain.standard_error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["share", "mean", "ratio", "softmax", "lost"])
 def test_intervals_cover_the_truth_with_three_answers_an_item(kind):
     """Studies of 90 out of 720 items with 3 answers each, drawn and dealt as plans are; items and people both differ.

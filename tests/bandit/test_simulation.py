@@ -139,6 +139,7 @@ def answer(person, probability=0.5, outcome=0, target_id="t", pair_id="p", **mor
     return person.answer(probability=probability, outcome=outcome, target_id=target_id, pair_id=pair_id, **more)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -195,6 +196,7 @@ def test_the_prior_depends_on_person_target_and_task_only():
     assert len({person.prior(target_id="t", target_task=str(n)) for n in range(20)}) > 2
 
 
+@pytest.mark.slow
 def test_priors_average_two_thirds_and_people_round_to_tens_or_fives():
     people = [SimulatedRespondent(seed) for seed in range(400)]
     priors = [[person.prior(target_id=f"q{n}", target_task=f"task {n % 20}") for n in range(40)] for person in people]
@@ -245,6 +247,7 @@ def test_impossible_answers_are_refused():
         answer(SimulatedRespondent(1), outcome=2)
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_answers():
     code = (
         "from bandit import BeliefTruth; t = BeliefTruth.for_bank(tasks=['a','a','b'], domains=['x','x','y'], seed=4);"

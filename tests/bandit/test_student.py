@@ -20,6 +20,7 @@ def test_small_tails_are_right_to_ten_digits_too(t, df):
     assert student_t_upper_tail(t, df) == pytest.approx(stats.t.sf(t, df), rel=1e-10)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.floats(0.001, 0.999), freedoms)
 def test_the_quantile_undoes_the_tail(probability, df):

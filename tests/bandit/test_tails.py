@@ -63,6 +63,7 @@ def test_arrays_of_different_lengths_and_one_person_are_refused() -> None:
         bandit.for_far_answers(plain, contributions=[0.1, 0.2], shares=[0.5, 0.0], cluster=[1, 2])
 
 
+@pytest.mark.slow
 def test_it_holds_a_mean_of_losses_more_often_than_the_plain_interval() -> None:
     """Of 40 people's losses a few are large; the mean is known."""
     rng, hits = np.random.default_rng(8), np.zeros(2)

@@ -93,6 +93,7 @@ def text_of(site: dict[Path, Page], name: str) -> str:
     return next(path for path in site if path.as_posix().endswith(f"/reference/{name}")).read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_the_reference_has_everything_that_the_code_has(site: dict[Path, Page]) -> None:
     commands = text_of(site, "commands.html")
     assert all(f'id="{name}"' in commands for name in our_commands())

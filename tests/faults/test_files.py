@@ -116,6 +116,7 @@ def test_a_worker_killed_in_the_middle_of_writing_a_model(training: Any, child_e
     assert_it_ends_well(training)
 
 
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_a_disk_that_is_full_when_a_model_is_stored(
     training: Any, child_environment: dict[str, str], full_disks: None

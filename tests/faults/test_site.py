@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.postgresql,
     pytest.mark.redis,
     pytest.mark.slow,
+    pytest.mark.thorough,
 ]
 PEOPLE = 4
 BEFORE = 12  # answers that were given when the fault comes, and at most 32; there are 44

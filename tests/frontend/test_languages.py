@@ -99,6 +99,7 @@ def test_a_sitting_and_its_consent_keep_the_language_they_began_in(client: Clien
     assert "Willkommen, alle." in back and "?language=" not in back
 
 
+@pytest.mark.slow
 def test_what_is_chosen_is_stored_in_the_words_of_the_first_language(study: Study) -> None:
     for code, right, shown in (("de", "richtige", "nie"), ("en", "right one", "never")):
         client = Client()
@@ -188,6 +189,7 @@ def test_what_must_differ_must_differ_in_every_language() -> None:
         parse(in_two(blocks=blocks))
 
 
+@pytest.mark.slow
 def test_questions_in_another_language_are_marked_as_such_and_the_example_is_not(client: Client) -> None:
     practice = {
         "kind": "practice",

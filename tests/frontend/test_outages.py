@@ -336,6 +336,7 @@ def test_a_row_that_somebody_locks_is_waited_for_and_then_said(client: Client, s
     assert Response.objects.count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_full_database_takes_whole_people_and_no_half_one(db: None) -> None:
     cast.open_study(sitting={"items": 3, "begins_per_address": 0})

@@ -167,6 +167,7 @@ def remember_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataclasses, "jsonld_fields", fields_of)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
 def test_croissant_is_valid_and_gives_every_record(
@@ -252,6 +253,7 @@ def rows_in_another_order() -> Iterator[None]:
             cursor.execute(statement)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("audience", AUDIENCES)
 def test_it_has_the_same_bytes_when_it_is_built_again(
     package: Callable[..., Path], audience: str, tmp_path: Path
@@ -500,6 +502,7 @@ def test_ro_crate_names_every_file(package: Callable[..., Path], slug: str, layo
     assert crate_problems(made) == ["codebook.md"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_folder_for_the_hub_has_a_card_over_its_tables(
@@ -529,6 +532,7 @@ def test_a_folder_for_the_hub_has_a_card_over_its_tables(
     assert paths == {path.relative_to(made).as_posix() for path in (made / "data").iterdir()}
 
 
+@pytest.mark.thorough
 def test_a_folder_for_the_hub_has_the_same_bytes_when_it_is_built_again(
     package: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def faults(folder: Path) -> list[str]:
     return verify_study.verify(folder, older=True).faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slug", STUDIES)
 def test_what_earlier_code_stored_is_right(golden: None, slug: str, tmp_path: Path) -> None:
     audit_chain.seal_entries()
@@ -152,6 +153,7 @@ def test_an_edited_row_of_the_audit_is_found(beliefs: Path, column: str) -> None
     assert any("has another hash than its row makes" in fault for fault in faults(beliefs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [3, 10])
 def test_a_removed_row_of_the_audit_is_found(beliefs: Path, place: int) -> None:
     change(beliefs, "audit.csv", lambda rows: rows.pop(place))
@@ -246,6 +248,7 @@ def empty(folder: Path, *actions: str) -> None:
     change(folder, "audit.csv", blank)
 
 
+@pytest.mark.slow
 def test_assignments_and_exclusions_are_checked_against_the_audit(excluding: Path) -> None:
     found = verify_study.verify(excluding)
     assert found.faults == []
@@ -266,6 +269,7 @@ TAMPERINGS: dict[Callable[[Path], None], tuple[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
 def test_what_was_changed_is_found_with_its_row_of_the_audit_and_without(excluding: Path, tamper: Any) -> None:
     action, words = TAMPERINGS[tamper]
@@ -279,6 +283,7 @@ def test_what_was_changed_is_found_with_its_row_of_the_audit_and_without(excludi
     assert not any(action in line for line in found.unchecked)
 
 
+@pytest.mark.slow
 def test_everything_changed_and_all_its_rows_emptied_is_found(excluding: Path) -> None:
     for tamper in (swap_items, invent_exclusion, swap_people):
         tamper(excluding)
@@ -288,6 +293,7 @@ def test_everything_changed_and_all_its_rows_emptied_is_found(excluding: Path) -
     assert all(f"no {action} " in found for action in ("plan_stage", "freeze_stage", "claim_booklet"))
 
 
+@pytest.mark.slow
 def test_exclusions_of_one_file_alone_are_found(excluding: Path) -> None:
     change(excluding, "answers.csv", lambda rows: [row.update(excluded="") for row in rows])
     assert any("say different exclusions" in fault for fault in verify_study.verify(excluding).faults)

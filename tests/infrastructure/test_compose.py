@@ -152,6 +152,7 @@ def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[byte
             process.wait()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.redis
 def test_each_service_becomes_healthy_by_its_own_check(

@@ -61,6 +61,7 @@ print("STATUS", status[:3], headers["X-Request-ID"])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_view_that_fails_is_reported_without_the_person_it_was_about(tmp_path: Path) -> None:
     if importlib.util.find_spec("sentry_sdk") is None:

@@ -53,6 +53,7 @@ def test_a_child_that_hangs_is_ended_and_started_again(quick: None, monkeypatch:
     assert any("no sign of life" in line for line in said)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: beating(self))
@@ -62,6 +63,7 @@ def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeyp
         assert not eventually(lambda: manager.process_ids().get("beating") != child, seconds=5)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("in_its_own_session", [True, False])
 @pytest.mark.parametrize("nice_already", [0, 15, 17])

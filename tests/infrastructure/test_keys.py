@@ -156,6 +156,7 @@ PROCESSES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.django_db

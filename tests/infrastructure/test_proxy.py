@@ -289,6 +289,7 @@ def without_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         yield running
 
 
+@pytest.mark.thorough
 def test_one_address_may_not_send_as_many_requests_as_it_likes(without_web: Proxy) -> None:
     begun = time.monotonic()
     with without_web.connect() as sock:

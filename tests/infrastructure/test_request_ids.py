@@ -101,6 +101,7 @@ def our_celery_again() -> Iterator[None]:
     hunch.set_default()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("our_celery_again")
 def test_a_task_has_the_id_of_who_sent_it_and_gives_it_along() -> None:
     """Through a real worker: Celery's own headers carry it."""

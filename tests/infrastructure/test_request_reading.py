@@ -49,6 +49,7 @@ def described(request: WholeRequest) -> tuple[Any, ...]:
     return request.message.method, request.message.path, request.body.read(), request.length, request.is_refused
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, len(MIXED)), max_size=30))
 def test_however_the_bytes_are_cut_the_same_requests_come_out(cuts: list[int]) -> None:
     one = reader()
@@ -66,6 +67,7 @@ def test_however_the_bytes_are_cut_the_same_requests_come_out(cuts: list[int]) -
     assert not one.has_begun
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=3000), st.integers(1, 700))
 def test_a_body_arrives_as_it_was_sent(body: bytes, size: int) -> None:
     pieces = [body[start : start + size] for start in range(0, len(body), size)]

@@ -393,6 +393,7 @@ def test_no_connection_is_left_to_a_worker_that_hangs_or_takes_none(noted_at: fl
 # Ending
 
 
+@pytest.mark.thorough
 @SLOW
 def test_a_worker_that_stops_answers_what_it_has(tmp_path: Path) -> None:
     with serving(tmp_path) as server, server.connect() as sock, slow_header(server) as unfinished:
@@ -423,6 +424,7 @@ def test_workers_that_are_replaced_after_some_requests_lose_none(tmp_path: Path)
         assert len(set(found)) > 2  # Two at the start.
 
 
+@pytest.mark.thorough
 @SLOW
 def test_a_worker_whose_threads_all_hang_is_replaced(tmp_path: Path) -> None:
     with serving(tmp_path, "--timeout", "2") as server, ExitStack() as stack:
@@ -494,6 +496,7 @@ def test_it_speaks_tls_where_gunicorn_is_given_a_certificate(tmp_path: Path) -> 
         assert len(file.read(12_000_000)) == 12_000_000
 
 
+@pytest.mark.slow
 def test_settings_that_the_worker_cannot_serve_are_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gunicorn", "-c", "python:survey.gunicorn_config", "--protocol", "uwsgi"]
     run = subprocess.run(

@@ -96,6 +96,7 @@ def test_production_refuses_a_weak(name: str, value: str, tmp_path: Path) -> Non
     assert f"ImproperlyConfigured: {name}" in refusal(tmp_path, **{**PRODUCTION, name: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [

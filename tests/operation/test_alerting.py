@@ -39,6 +39,7 @@ def test_it_is_stored_and_told_once_while_it_lasts(outside: Outside) -> None:
     assert [one["state"] for one in outside.posted[0]["alerts"]] == ["open"] and len(outside.posted) == 1
 
 
+@pytest.mark.slow
 def test_it_is_told_again_after_hours_but_not_for_ever(outside: Outside, settings: Any) -> None:
     settings.HUNCH_ALERT_REPEAT_HOURS = 6
     told = [look(DISK, at=NOON + hour * HOUR) for hour in range(60)]

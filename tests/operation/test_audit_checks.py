@@ -72,6 +72,7 @@ def test_a_day_is_checked_from_where_the_last_check_ended_and_a_week_from_the_be
     assert read == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow
 def test_a_fault_is_told_until_a_check_finds_none(
     read: list[int], client: Client, token: dict[str, str], broken: dict[str, str], outside: Any
 ) -> None:

@@ -311,6 +311,7 @@ def test_what_ended_long_ago_is_forgotten(study: Study, there: Receiving) -> Non
     assert Alert.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_watch_queues_what_it_finds(study: Study, there: Receiving, monkeypatch: pytest.MonkeyPatch) -> None:
     receiver_of(study, there)
     monkeypatch.setitem(causes.LOOKS, Cause.STAGE_FULL, lambda _now: iter([full(study)]))
@@ -318,6 +319,7 @@ def test_the_watch_queues_what_it_finds(study: Study, there: Receiving, monkeypa
     assert [row.event for row in Delivery.objects.all()] == ["stage_full"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("returned", "found"), [(2, 0), (3, 1), (9, 1)])
 def test_many_returns_are_an_alert(fake: Any, returned: int, found: int) -> None:
     """Of ten people whose participation ended; two more are still inside."""

@@ -46,6 +46,7 @@ def test_every_part_is_named_and_nothing_is_broken(running: None, fake: FakeProl
     assert all(one not in "\n".join(lines) for one in (fake.token, fake.secret))
 
 
+@pytest.mark.slow
 def test_what_is_broken_is_named_with_what_to_do(
     running: None, fake: FakeProlific, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_what_is_broken_is_named_with_what_to_do(
     assert "wrong-token" not in "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [keys.IDENTITY, keys.SECRET])
 def test_a_key_that_is_not_this_databases_is_broken(running: None, settings: Any, name: str) -> None:
     """By the rule by which nothing starts with it; looking changes nothing."""

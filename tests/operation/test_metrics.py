@@ -73,6 +73,7 @@ def test_it_counts_what_there_is(client: Client, token: dict[str, str], fake: Fa
     assert found["hunch_unhealthy_seconds", ()] == 0 and found["hunch_disk_free_bytes", ()] > 0
 
 
+@pytest.mark.slow
 def test_it_names_nobody_and_no_study_unless_that_is_wanted(
     client: Client, token: dict[str, str], fake: FakeProlific, settings: Any
 ) -> None:

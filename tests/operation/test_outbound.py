@@ -128,6 +128,7 @@ def test_no_redirect_is_followed(receiver: Receiving) -> None:
     assert len(receiver.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [None, "drip"])
 def test_who_hangs_or_answers_byte_by_byte_is_given_up(
     receiver: Receiving, answer: str | None, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ def test_what_is_no_answer_is_reported(receiver: Receiving, answer: bytes) -> No
         post(read_address(receiver.address), b"{}", {})
 
 
+@pytest.mark.slow
 def test_a_server_without_tls_is_reported(receiver: Receiving) -> None:
     receiver.answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
     with pytest.raises(NotSent):

@@ -82,6 +82,7 @@ def test_ids_that_the_panel_did_not_give_together_are_refused(place: dict[str, A
     assert refusal(the_study(), given(place, **changes)) == "not_sent_by_panel"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"])
 def test_an_address_with_two_values_of_one_id_is_refused(
     client: Client, place: dict[str, Any], name: str, fake: FakeProlific
@@ -232,6 +233,7 @@ def test_a_signed_link_opens_the_door_and_asks_for_the_keys_once(fake: FakeProli
     assert [path for _method, path in fake.calls] == ["/.well-known/study/jwks.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "claims",
     [
@@ -285,6 +287,7 @@ def test_a_token_of_one_submission_is_no_pass_for_another(fake: FakeProlific, pl
     assert refusal(the_study(signed_entry=True), values) == "not_sent_by_panel"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"])
 def test_every_id_in_a_token_must_be_the_addresss(fake: FakeProlific, place: dict[str, Any], name: str) -> None:
     """Signed by the panel and about this submission, with one other value among those that it claims."""
@@ -523,6 +526,7 @@ def test_who_found_no_place_once_and_took_part_another_time_is_left_out() -> Non
     assert begin_sitting(study=study, ids=PanelIds("prolific", "p3", "s2", "p3 again")).is_new
 
 
+@pytest.mark.slow
 def test_an_excluded_study_that_is_gone_lets_nobody_of_the_others_in() -> None:
     """It was removed after this study was made."""
     earlier = cast.open_study(slug="earlier", panel=cast.PROLIFIC)

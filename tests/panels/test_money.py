@@ -82,6 +82,7 @@ def test_the_late_are_owed_the_reward_of_their_posting(late: Posting) -> None:
     assert [one.amount for one in money.owed(late)] == [130]
 
 
+@pytest.mark.slow
 def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: FakeProlific) -> None:
     posting = posted(sittings=1, places=2, turned_away_pay=30)
     first, second = arrives(fake, posting), arrives(fake, posting)
@@ -99,6 +100,7 @@ def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: 
     assert [(one.kind, one.amount) for one in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
 
 
+@pytest.mark.slow
 def test_who_finds_no_place_again_is_paid_for_the_first_visit(fake: FakeProlific) -> None:
     posting = posted(turned_away_pay=30)
     place = arrives(fake, posting)
@@ -120,6 +122,7 @@ def test_who_finds_no_place_again_is_paid_for_the_first_visit(fake: FakeProlific
 
 
 # 2.5 points: half a cent is paid as a whole one, above an even number and above an odd one.
+@pytest.mark.slow
 @pytest.mark.parametrize(("cents_a_point", "cents"), [(7, 18), (5, 13)])
 def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific, cents_a_point: int, cents: int) -> None:
     posting = posted(bonus_per_point=cents_a_point)
@@ -138,6 +141,7 @@ def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific, cents_a_
     assert [one.amount for one in money.owed(posting)] == [cents]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["REJECTED", "RETURNED", "AWAITING REVIEW"])
 def test_points_are_owed_to_nobody_who_is_not_paid(fake: FakeProlific, status: str) -> None:
     posting = posted(bonus_per_point=7)
@@ -148,6 +152,7 @@ def test_points_are_owed_to_nobody_who_is_not_paid(fake: FakeProlific, status: s
     assert money.owed(posting) == []
 
 
+@pytest.mark.slow
 def test_who_finished_late_with_points_is_owed_both_and_paid_in_one_row(fake: FakeProlific) -> None:
     posting = posted(bonus_per_point=7)
     place = arrives(fake, posting)
@@ -180,6 +185,7 @@ def test_points_are_paid_at_least_as_the_file_said_that_the_person_began_with(fa
     assert [one.amount for one in money.owed(posting)] == [21]
 
 
+@pytest.mark.slow
 def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake: FakeProlific) -> None:
     fake.lose_next_answer("/pay/")
     with pytest.raises(PanelUnreachable):
@@ -211,6 +217,7 @@ def test_what_a_person_says_was_not_paid_is_owed_again(late: Posting, fake: Fake
     assert len(money.owed(late)) == 1
 
 
+@pytest.mark.slow
 def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_not(
     late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +251,7 @@ def test_a_process_that_died_while_paying_leaves_a_question_and_one_before_does_
     assert money.committed(late.study) == 700
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["prepare_bonuses", "pay_bonuses"])
 def test_a_refused_payment_is_owed_still(
     late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, part: str
@@ -260,6 +268,7 @@ def test_a_refused_payment_is_owed_still(
     assert [batch.state for batch in money.pay_owed(late)] == [State.PAID]
 
 
+@pytest.mark.slow
 def test_nothing_is_paid_over_the_cap(fake: FakeProlific) -> None:
     posting = posted(spending_cap=650, places=6)
     finishes_late(fake, posting)
@@ -269,6 +278,7 @@ def test_nothing_is_paid_over_the_cap(fake: FakeProlific) -> None:
     assert fake.paid == [] and not PaymentBatch.objects.exists()
 
 
+@pytest.mark.slow
 def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProlificAccount, "bonuses_at_once", 2)
     posting = posted()
@@ -278,6 +288,7 @@ def test_many_are_paid_in_several_calls(fake: FakeProlific, monkeypatch: pytest.
     assert paid(fake) == ["1.00"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["prepare_bonuses", "pay_bonuses"])
 def test_of_two_who_pay_at_once_one_does_and_the_other_waits(
     late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, method: str
@@ -302,6 +313,7 @@ def test_of_two_who_pay_at_once_one_does_and_the_other_waits(
     assert (paid(fake), money.owed(late), money.committed(late.study)) == (["1.00"], [], 700)
 
 
+@pytest.mark.slow
 def test_of_two_who_pay_many_at_once_each_bonus_is_paid_once(
     fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +337,7 @@ def test_of_two_who_pay_many_at_once_each_bonus_is_paid_once(
     assert len({who for who, _units in fake.paid}) == 3 and paid(fake) == ["1.00"] * 3
 
 
+@pytest.mark.slow
 def test_what_becomes_owed_between_two_calls_is_not_paid_unseen(
     fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,6 +380,7 @@ def test_a_posting_counts_in_the_currency_in_which_it_was_made() -> None:
             money.refuse_other_currency(study, said, of_posting)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["the plug-in", "our own"])
 def test_an_error_before_anything_is_sent_drops_the_payment_at_once(
     late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch, where: str
@@ -409,6 +423,7 @@ def on_its_way(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatc
     return PaymentBatch.objects.get()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("was_paid", [True, False])
 def test_a_payment_without_an_answer_waits_as_one_that_was_sent(
     late: Posting, fake: FakeProlific, was_paid: bool
@@ -426,6 +441,7 @@ def test_a_payment_without_an_answer_waits_as_one_that_was_sent(
     assert money.settle(batch, was_paid=was_paid).state == (State.PAID if was_paid else State.REFUSED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("was_paid", [True, False])
 def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     on_its_way: PaymentBatch, late: Posting, was_paid: bool
@@ -528,6 +544,7 @@ def test_what_one_posting_owes_another_studys_does_not() -> None:
     assert (money.committed(one), money.committed(other)) == (600, 733)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "is_void", "cents"),
     [
@@ -592,6 +609,7 @@ def test_what_a_restore_holds_may_be_on_its_way_from_the_server_before(db: None)
     assert money.settle(held, was_paid=False).error == "restored", "why it was held stays"
 
 
+@pytest.mark.slow
 def test_a_payment_says_when_it_was_settled(late: Posting, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any, **more: Any) -> None:
         raise PanelRefused("no", answered=400)
@@ -612,6 +630,7 @@ def test_a_payment_says_when_it_was_settled(late: Posting, fake: FakeProlific, m
     assert done.settled_at is not None and done.settled_at > settled.settled_at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "then", "now"), [("screen_out_pay", 40, 20), ("turned_away_pay", 40, 20), ("reward", 100, 90)]
 )
@@ -643,6 +662,7 @@ def test_who_was_screened_out_is_owed_what_was_promised_then() -> None:
     assert [line.amount for line in owed_list(Study.objects.get(pk=study.pk))] == [40]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "status", "kinds"),
     [
@@ -698,6 +718,7 @@ def test_fees_of_a_drafted_posting_are_expected_of_the_next_one_and_the_highest_
     assert money.fees_expected(study) == FeeRates(2000, 700), "of the newest"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statuses", "cents"),
     [
@@ -745,6 +766,7 @@ def test_what_the_panel_charged_beyond_our_rows_is_committed(there: dict[str, An
     assert money.committed(study) == cents
 
 
+@pytest.mark.slow
 def test_a_bonus_that_the_panel_paid_twice_counts_twice_against_the_cap(late: Posting, fake: FakeProlific) -> None:
     fake.break_next("/pay/", Breakage.TWICE)
     money.pay_owed(late)
@@ -753,6 +775,7 @@ def test_a_bonus_that_the_panel_paid_twice_counts_twice_against_the_cap(late: Po
     assert money.committed(late.study) == 800
 
 
+@pytest.mark.slow
 def test_who_was_paid_the_reward_as_a_bonus_is_not_approved_without_a_person_who_says_so(
     late: Posting, fake: FakeProlific
 ) -> None:
@@ -809,6 +832,7 @@ def test_a_posting_of_the_panels_own_pages_asks_nobody_by_itself(draft: dict[str
     assert (found.code, found.judgement.action) == ("failed_checks", action)
 
 
+@pytest.mark.slow
 def test_points_beside_the_reward_are_no_second_pay(fake: FakeProlific) -> None:
     posting = posted(bonus_per_point=7)
     place = arrives(fake, posting)

@@ -86,6 +86,7 @@ def test_numbers_are_standardised_by_the_training_rows_and_a_constant_is_0(tiny_
     assert inputs.numbers_of([Features({"a": "red"}, {"x": 4000.0, "five": 6.0})]).tolist() == [[2.0, 1.0]]
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 @pytest.mark.parametrize(("texts", "head"), [(1, "paper"), (3, "segments")])
 def test_it_learns_what_a_text_and_a_number_hold(tiny_params, texts, head):

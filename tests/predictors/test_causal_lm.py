@@ -280,6 +280,7 @@ def test_training_that_diverges_is_reported(params):
 # Saving
 
 
+@pytest.mark.thorough
 def test_it_reloads_bit_for_bit_in_a_fresh_process(params, tmp_path):
     kinds = {f"{adaptation}-{bf}": (adaptation, bf) for adaptation in ("full", "lora") for bf in (False, True)}
     expected = []

@@ -198,6 +198,7 @@ def test_extra_rows_help_to_train_and_are_never_tested(question_disjoint):
     assert np.isnan(found.probabilities[40:]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_folds_of_small_networks_may_train_in_processes_of_their_own(tiny_params):
     rows = some_table(60)
@@ -413,6 +414,7 @@ def test_in_cross_validation_too_what_is_no_probability_is_refused_for_tested_ro
         comparison.cross_validate("hybrid", {}, seed=0, table=whole, folds=folds)
 
 
+@pytest.mark.slow
 def test_only_majorities_are_calibrated_and_by_the_weights_of_training_rows():
     train, test = people_and_majorities(known=True)
     test.majority[:10] = False

@@ -383,6 +383,7 @@ def test_as_many_calls_as_wished_are_in_flight_and_no_more(server, connect):
     assert server.most_in_flight == 6
 
 
+@pytest.mark.slow
 def test_refusals_and_second_tries_never_put_more_in_flight(server, connect):
     def answer(seen):
         time.sleep(0.005)

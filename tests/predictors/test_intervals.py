@@ -34,6 +34,7 @@ def test_the_point_estimates_are_those_of_evaluate():
             assert low < plain[metric][part] < high
 
 
+@pytest.mark.slow
 def test_each_resample_is_measured_as_scikit_learn_would():
     from sklearn.metrics import log_loss, roc_auc_score
 
@@ -52,6 +53,7 @@ def test_each_resample_is_measured_as_scikit_learn_would():
             assert found["nll"][part][0, index] == pytest.approx(nll, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_as_often_as_they_say():
     truth = NormalDist().cdf(1 / np.sqrt(2))
     rng = rng_of(0)
@@ -162,6 +164,7 @@ def test_a_paired_difference_is_sharper_than_two_intervals():
     assert high - low < (highest - lowest) / 3
 
 
+@pytest.mark.slow
 def test_p_is_about_uniform_where_there_is_no_difference():
     rng = rng_of(0)
     small = 0

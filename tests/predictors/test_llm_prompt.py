@@ -425,6 +425,7 @@ def test_it_refuses_to_predict_before_it_has_learnt():
 # Saved, and in a study
 
 
+@pytest.mark.slow
 def test_it_reloads_to_the_same_prompts_in_a_fresh_process_and_holds_no_key(server, tmp_path):
     server.answer = lists_tokens
     estimator = fitted(5, shots=4)
@@ -445,6 +446,7 @@ print(artifacts.load({str(tmp_path / "saved")!r}).predict_proba(PAIRS[:5]).tobyt
     assert sorted(map(key, prompts)) == sorted(key(seen.body["messages"]) for seen in server.seen)
 
 
+@pytest.mark.slow
 def test_it_works_as_the_predictor_of_a_stage(server, tmp_path):
     server.answer = lists_tokens
     pairs = some_pairs(12)

@@ -24,6 +24,7 @@ def _features(pairs):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["previous_correct", "same_task"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_agrees_with_scikit_learn_without_penalty(name, weighted):

@@ -64,6 +64,7 @@ def test_end_is_predicted_and_counted_as_in_the_textbook():
     assert model.score(["I am"]).tokens == 3 and model.score(["I am"]).perplexity_per_token == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["character", "word"])
 def test_without_smoothing_higher_orders_learn_their_texts_by_heart(unit):
     text = made_text(20_000)

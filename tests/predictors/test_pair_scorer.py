@@ -88,6 +88,7 @@ def test_the_factors_are_what_the_bandit_streams():
     assert np.array_equal(factored.of(pairs), scorer.of(known))
 
 
+@pytest.mark.slow
 def test_rounding_costs_next_to_nothing_of_the_ranking():
     known, fresh = _pairs(4000, seed=1), _pairs(3000, seed=2)
     logits = _truth(_embeddings(), known)

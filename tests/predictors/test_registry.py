@@ -182,6 +182,7 @@ def test_all_but_the_regressions_are_heavy():
     assert light == ["logistic", "previous_correct", "same_task"]
 
 
+@pytest.mark.slow
 def test_the_light_modules_import_nothing_heavy():
     code = """
 import sys

@@ -179,6 +179,7 @@ def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, sett
     Bank.objects.create(name="new", version=1, sha256="0" * 64, question_count=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_files_of_a_bucket_are_in_a_backup_and_restored_to_a_folder_or_a_bucket(
     bucket: TestBucket, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, other_machine: Any

@@ -176,6 +176,7 @@ def stop_within_a_part(process: subprocess.Popen[bytes], parts: Any, *, logs: Pa
         os.killpg(process.pid, signal.SIGCONT)
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_two_workers_score_and_one_is_killed_with_the_same_hashes_as_one_alone(
     redis_server: str, child_environment: dict[str, str], tmp_path: Path

@@ -101,6 +101,7 @@ def test_the_admin_says_it_in_the_figures_place(begun: cast.Visitor, gone: None,
     assert estimates.status_code == 200 and WHY.replace("'", "&#x27;") in estimates.content.decode()
 
 
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_no_page_of_the_admin_breaks(gone: None, admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()

@@ -71,6 +71,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
         read_study_file(path)
 
 
+@pytest.mark.slow
 def test_of_very_many_problems_the_first_ones_are_said_and_no_value_whole() -> None:
     said = refusals(GOOD + "[[conditions]]\n" * 3000)
     assert len(said) == MOST_PROBLEMS

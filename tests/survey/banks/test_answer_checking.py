@@ -265,6 +265,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "reply", "stated", "question"), TABLE)
 def test_it_reads_off_what_a_reply_states(key, reply, stated, question):
     verdict = check_answer(reply, key, question=question)
@@ -315,6 +316,7 @@ def test_it_refuses_an_empty_key():
         check_answer("B", " ")
 
 
+@pytest.mark.thorough
 def test_no_reply_however_odd_brings_it_down():
     import random
 
@@ -326,6 +328,7 @@ def test_no_reply_however_odd_brings_it_down():
             check_answer(reply, key, question=QUESTION)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reply", "key", "question", "verdict"), CASES)
 def test_every_rule_holds_for_its_cases(reply, key, question, verdict):
     checked = check_answer(reply, key, question=question)

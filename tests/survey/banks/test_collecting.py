@@ -167,6 +167,7 @@ def test_what_came_is_written_while_the_next_reply_is_still_awaited(bank, server
     assert collecting.run_collection(made.pk, progress=progress).answered == 3
 
 
+@pytest.mark.slow
 def test_a_stop_is_heard_and_the_claim_renewed_while_nothing_comes(bank, server, monkeypatch):
     monkeypatch.setattr(collecting, "LOOK_AGAIN", 0.05)
     release = threading.Event()

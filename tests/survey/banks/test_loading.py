@@ -102,6 +102,7 @@ def test_blank_lines_are_no_questions(write) -> None:
     assert import_questions(write(GOOD + "\n\n"), "mine").question_count == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -179,6 +180,7 @@ def test_a_failure_in_the_middle_of_writing_leaves_nothing(write, monkeypatch: p
     assert not Task.objects.exists()
 
 
+@pytest.mark.slow
 def test_it_writes_thousands_of_questions_in_few_statements(write) -> None:
     rows = "".join(f"a:{n},task{n % 9},Question {n}?,1\n" for n in range(6000))
     with CaptureQueriesContext(connection) as queries:
@@ -200,6 +202,7 @@ def test_the_starter_bank_is_known_again_behind_newer_versions(write) -> None:
     assert load_starter_bank() == first
 
 
+@pytest.mark.thorough
 def test_the_study_data_are_imported_byte_for_byte(study_data: Path) -> None:
     path = study_data / "questions.csv"
     bank = import_questions(path, "study")
@@ -389,6 +392,7 @@ def test_a_bank_holds_the_papers_tasks_only_with_all_of_them_and_none_too_long()
     assert not filters.holds_the_papers_tasks(bank("fewer", tasks - {"mmlu_anatomy"}))
 
 
+@pytest.mark.slow
 def test_the_study_data_pass_the_papers_filters_as_a_whole(study_data: Path) -> None:
     chosen, problems = Filters(filters.PAPER_CHARACTERS), Problems()
     rows = list(chosen.taken(read_csv(study_data / "questions.csv", problems)))

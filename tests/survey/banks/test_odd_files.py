@@ -211,6 +211,7 @@ def test_letters_that_cannot_be_seen_are_removed_from_a_header_and_said() -> Non
 # Sheets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "number_format", "said"),
     [
@@ -701,6 +702,7 @@ def test_control_characters_of_a_study_file_are_refused_with_their_keys() -> Non
 # The small inputs that outsiders made
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "said", "stored"),

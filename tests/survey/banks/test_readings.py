@@ -253,6 +253,7 @@ def test_a_missing_file_of_readings_is_named(tmp_path):
 # The table
 
 
+@pytest.mark.slow
 def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_path, capsys):
     trained("words", [made_text(5000), *(made_text(200, i) for i in range(1, 6))], unit="word")
     trained("letters", [made_text(5000)], unit="character", order=3)
@@ -449,6 +450,7 @@ def test_the_command_refuses_what_it_cannot_do(options, said, capsys):
 # The specification's figures
 
 
+@pytest.mark.slow
 def test_natural_stories_have_the_published_perplexity(tmp_path, human_data):
     source = human_data / "naturalstories" / "all_stories_gpt3.csv"
     texts: dict[str, str] = {}

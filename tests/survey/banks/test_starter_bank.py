@@ -176,6 +176,7 @@ def test_no_two_questions_have_the_same_text():
     assert len({stem(row["question"]).casefold() for row in HANDWRITTEN}) == len(HANDWRITTEN)
 
 
+@pytest.mark.slow
 def test_no_two_handwritten_questions_are_nearly_the_same():
     stems = [(row["id"], stem(row["question"]).lower()) for row in HANDWRITTEN]
     alike = []
@@ -525,6 +526,7 @@ def second_opinion(row: Row) -> str:
     return str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TEMPLATED, ids=lambda row: row["id"])
 def test_a_templated_key_can_be_computed_again_from_the_text(row):
     assert right_answer(row) == second_opinion(row)

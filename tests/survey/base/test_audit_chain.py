@@ -234,7 +234,8 @@ def test_verifying_takes_as_many_statements_for_any_number(monkeypatch: pytest.M
         with CaptureQueriesContext(connection) as captured:
             assert faults() == []
         counts.append(len(captured))
-    assert counts[0] == counts[1] <= 4
+    # PostgreSQL is also asked how far its sequence has come.
+    assert counts[0] == counts[1] <= (5 if connection.vendor == "postgresql" else 4)
 
 
 # Entries whose transactions end in another order than they began
@@ -371,6 +372,7 @@ def test_an_assignment_is_in_it_as_a_hash() -> None:
     assert sitting.respondent.pseudonym not in f"{entry.subject}{entry.detail}"
 
 
+@pytest.mark.slow
 def test_freezing_is_in_it_with_the_hash_of_each_exclusion() -> None:
     study = cast.open_study(
         flags={"same_answers": {"items": 3, "share": 1.0}},

@@ -287,6 +287,7 @@ def test_a_file_that_is_gone_from_the_storage_is_said(study: Study, user: User) 
         content(job)
 
 
+@pytest.mark.slow
 def test_a_withdrawal_ends_results_and_work_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     study = cast.open_stage().study
     visitor, someone = cast.Visitor(study).finish(), analyst(study)

@@ -99,6 +99,7 @@ def test_every_kind_of_leased_row_is_tested_here() -> None:
     assert set(MAKERS) == {model for model in apps.get_models() if issubclass(model, Leased)}
 
 
+@pytest.mark.slow
 def test_one_worker_claims_a_row_until_its_lease_is_over(row: Leased) -> None:
     held = claimed(row)
     assert held is not None and state_of(row) == ("running", 1)
@@ -124,6 +125,7 @@ def test_only_rows_that_may_be_claimed_are(row: Leased) -> None:
     assert state_of(row) == ("queued", 0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_lost_its_claim_writes_nothing(row: Leased) -> None:
     lost = claimed(row)
     assert lost is not None and lost.renew(**said(row, "mine"))

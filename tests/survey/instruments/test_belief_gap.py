@@ -75,6 +75,7 @@ def test_the_belief_is_foreseen_from_outcome_and_target() -> None:
     assert set(nothing) == {0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_later_stage_draws_where_people_and_models_part() -> None:
     models_on(cast.small_bank())
@@ -98,6 +99,7 @@ def test_a_later_stage_draws_where_people_and_models_part() -> None:
     assert sum(1 / slot.inclusion_probability for slot in slots) == pytest.approx(400, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_verdicts_by_which_a_stage_was_drawn_are_not_judged_again(capsys: pytest.CaptureFixture[str]) -> None:
     models_on(cast.small_bank())

@@ -62,6 +62,7 @@ def test_every_policy_of_the_examples_is_simulated() -> None:
     assert simulated == {"preference": 9, "cloze": 6, "next-token": 6, "token-comparison": 9, "reading": 6}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_the_command_asks_the_planner_of_the_files_instrument(name: str, tmp_path: Path) -> None:
     path, out = changed(name, tmp_path, *SMALLER[name]), io.StringIO()
@@ -126,6 +127,7 @@ def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
     assert costs.total == pytest.approx(400 * 1.333)
 
 
+@pytest.mark.slow
 def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cases() -> None:
     budget = budget_of(STUDIES / "example-budget-preference.toml", studies=2)
     plans = budget._plans(budget.config.policies[0])
@@ -155,6 +157,7 @@ def test_comparisons_that_a_stage_draws_have_the_weights_of_their_chances() -> N
     assert abs(np.mean(contexts)) < 4 * np.std(contexts) / np.sqrt(len(made))
 
 
+@pytest.mark.slow
 def test_more_passages_make_the_slope_of_reading_times_more_precise(tmp_path: Path) -> None:
     path = changed(
         "reading", tmp_path, ("words = 30 ", "words = 12 "), ("passages_differ = 2.0", "passages_differ = 9")

@@ -119,6 +119,7 @@ def test_evidence_against_none_is_planned_where_the_difference_is_as_small_as_ca
     assert 1.1 * budget.smallest_effect(error, freedom) < study.smallest[2] < found
 
 
+@pytest.mark.thorough
 def test_the_intervals_it_promises_cover_the_truth() -> None:
     (found,) = budget.simulate(world=WORLD, setting=SETTING, policies=[GREEDY], studies=40, seed=5)
     assert found.coverage >= 0.85

@@ -261,6 +261,7 @@ def test_differences_stand_on_the_positions_of_both_models() -> None:
     assert nothing["flat"].value is None and nothing["none"] == type(nothing["none"])(None, None, 0)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_in_uniform_and_adaptive_studies() -> None:
     """The whole law is benchmarks/cloze_laws.py; this one sees gross errors, on fixed seeds."""
     world = ClozeWorld()
@@ -290,6 +291,7 @@ def test_influence_is_the_step_from_the_others_to_one_more_of_the_word() -> None
     assert (matched, other, alone) == pytest.approx((of_matched - mean, of_other - mean, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers_each", [3, 10])
 def test_what_people_add_to_the_variance_is_what_other_people_would_change(answers_each: int) -> None:
     """The same positions put to 200 groups of 24 people: the variance of their mean surprisal is that which the answers

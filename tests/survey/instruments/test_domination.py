@@ -94,6 +94,7 @@ def study() -> Study:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: Study) -> None:
     found = reports.make(study, "domination", {"samples": ["200"]})
@@ -119,6 +120,7 @@ def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: St
     assert "In 1 of 3 pairs of models the better one dominates" in found.lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_every_place_has_it(study: Study, tmp_path: Path) -> None:
     out = io.StringIO()
@@ -157,6 +159,7 @@ def test_without_a_scored_stage_it_says_nothing_about_deployment() -> None:
         reports.make(study, "domination", {"exceptions": ["2"]})
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_study_of_real_answers_compares_no_deployment_and_says_why() -> None:
     bank = cast.small_bank()

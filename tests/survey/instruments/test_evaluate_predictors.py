@@ -106,6 +106,7 @@ def test_it_prints_table_1_with_intervals(train, test_file):
     assert "tables 3 and 4" in printed
 
 
+@pytest.mark.slow
 def test_it_writes_metrics_predictions_groups_and_figures(tmp_path, train, test_file):
     out = tmp_path / "new" / "out"
     run("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", out)
@@ -134,6 +135,7 @@ def test_log_scores_are_printed_in_bits_too(train, test_file):
         assert float(other) == pytest.approx(float(one) / math.log(2), abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_written_predictions_give_the_written_metrics_row_by_row(tmp_path, train, test_file):
     run("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", tmp_path / "out")
     metrics = json.loads((tmp_path / "out/metrics.json").read_text())
@@ -147,6 +149,7 @@ def test_the_written_predictions_give_the_written_metrics_row_by_row(tmp_path, t
     assert metrics["same_task"]["nll"]["overall"] == negative_log_likelihood(labels, column)
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_files(tmp_path, train, test_file):
     for name in ("one", "two"):
         run("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", tmp_path / name, "--seed", 3)
@@ -174,6 +177,7 @@ def test_where_no_training_row_is_left_it_says_so(test_file):
     assert "no row is left to train on" in said
 
 
+@pytest.mark.slow
 def test_without_a_test_file_it_cross_validates_the_first_training_file(tmp_path, train):
     soft = written(tmp_path / "soft.csv", [["a", "b", "x", "y", "0.2", "0.6"]], SOFT)
     out = tmp_path / "out"
@@ -194,6 +198,7 @@ def test_cross_validation_may_keep_questions_apart(tmp_path):
     assert apart != run("--train", path, "--folds", 3, "--predictors", "previous_correct")
 
 
+@pytest.mark.slow
 def test_shares_of_known_answers_are_measured_by_their_counts_too(tmp_path, train):
     rows = [[*row[:5], share, 4] for row, share in zip(rows_of(8, start=1000), [0, 0.25, 0.5, 1] * 2, strict=True)]
     test = written(tmp_path / "test.csv", rows, [*COLUMNS, "responses"])
@@ -219,6 +224,7 @@ def broken(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_predictor_that_fails_does_not_cost_the_others(tmp_path, train, test_file, broken):
     said, printed = refused(
         "--train", train, "--test", test_file, "--predictors", "same_task,previous_correct", "--out", tmp_path / "out"
@@ -392,6 +398,7 @@ def test_rows_of_the_papers_table_without_key_or_weights_say_so_and_the_others_s
     assert list(json.loads((out / "metrics.json").read_text())) == ["previous_correct", "same_task"]
 
 
+@pytest.mark.slow
 def test_one_predictor_stands_several_times_under_names_of_its_own(tmp_path, train, test_file):
     out = tmp_path / "out"
     named = 'outcome=logistic:numbers=["previous_correct"],both=logistic,same_task'
@@ -494,6 +501,7 @@ def test_all_processors_are_used_once_or_as_many_as_the_environment_says(train, 
     assert evaluate_predictors.processors() >= 1
 
 
+@pytest.mark.slow
 def test_it_runs_without_a_database_and_its_bars_are_on_stderr(tmp_path, train, test_file):
     """In a process of its own, whose database does not exist; only there torch is not imported yet."""
     done = subprocess.run(
@@ -511,6 +519,7 @@ def test_it_runs_without_a_database_and_its_bars_are_on_stderr(tmp_path, train, 
     assert "same_task" in done.stderr and "100%" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_baselines_come_out_as_in_the_paper_where_they_depend_on_the_test_rows_alone(study_data, tmp_path):
     """The published rows are a part of the paper's test set, so figures agree within what 192 rows allow."""
     run(
@@ -525,6 +534,7 @@ def test_the_baselines_come_out_as_in_the_paper_where_they_depend_on_the_test_ro
         assert low < paper < high
 
 
+@pytest.mark.slow
 def test_columns_beside_the_texts_make_a_table_of_their_own(tmp_path):
     """The label follows the target's prior, which only the training file says."""
     rng = np.random.default_rng(3)

@@ -152,6 +152,7 @@ def test_the_report_has_every_figure() -> None:
     assert "count so far" in found.lines[0] and found.notes == []
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_under_a_condition_there_are_only_its_answers() -> None:
     study = two_stages()

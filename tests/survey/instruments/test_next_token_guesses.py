@@ -56,6 +56,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> GuessTable:
     return read_guesses(written(tmp_path_factory.mktemp("public") / "guesses.csv", rows))
 
 
+@pytest.mark.slow
 def test_the_public_guesses_have_the_known_figures(public: GuessTable) -> None:
     found = analysis.share(public)
     assert (found.n, len(public.people), public.given) == (22_634, 68, 24_175 - 22_634)
@@ -211,6 +212,7 @@ def test_the_figure_has_a_dot_a_person_and_a_line_a_model() -> None:
     assert charts.dots([("p", 50, 0.0)], []).count("<circle") == 1
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_of_simulated_studies() -> None:
     """A small form of `benchmarks/next_token_laws.py`: 40 studies, of which hardly more than a few may miss."""
     plan = GuessPlan(passages=40, runs=1, tokens=6, drawn=(30,), items=3)

@@ -26,7 +26,7 @@ from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 from tests.survey.instruments.test_paper import DRAWN
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 # Arguments with which a report is quick.
 QUICK: dict[str, dict[str, list[str]]] = {
     "alignment": {"samples": ["100"]},

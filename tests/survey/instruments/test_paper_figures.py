@@ -92,6 +92,7 @@ def test_figure_4_has_no_axis_where_no_rise_was_so_high(tmp_path: Path) -> None:
     assert ">any<" in svg and ">5 or more<" in svg and "50 or more" not in svg
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_figure_4_of_a_study_is_that_of_its_answers() -> None:
     study = cast_study()
@@ -191,6 +192,7 @@ def test_figure_7_has_intervals_and_no_accuracy_where_nothing_matches() -> None:
     assert (none["n"], none["value"], none["low"], none["mean_belief"]) == (0, None, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_figure_7_is_of_models_alone_until_the_peoples_study_is_named() -> None:
     bank = cast.small_bank(N, tasks=2)
@@ -205,6 +207,7 @@ def test_figure_7_is_of_models_alone_until_the_peoples_study_is_named() -> None:
     assert {row["answerers_are"] for row in rows_of(both)} == {"people", "language models"}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_command_takes_the_only_study_of_people_and_the_report_does_not(tmp_path: Path) -> None:
     bank = cast.small_bank(N, tasks=2)
@@ -218,6 +221,7 @@ def test_the_command_takes_the_only_study_of_people_and_the_report_does_not(tmp_
     assert {row[0] for row in table.rows} == {"language models"}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_no_change_at_all_leaves_every_other_figure() -> None:
     study = cast_study()

@@ -532,20 +532,21 @@ def test_scores_of_older_rules_are_read_again_from_the_stored_reply(
     assert set(JudgeVerdict.objects.values_list("towards_a", flat=True)) == {3.5}
     assert "first (score_first) on p0, owl and parrot: +3.5 towards A to +1.5 towards A" in capsys.readouterr().out
     call_command("judge_again", bank=study.bank.name, yes=True)
-    assert "preference: 3 scores of judges read again by rules 2, 3 differ; 2 stay" in capsys.readouterr().out
+    rules = judging_calls.SCORE_RULES_VERSION
+    assert f"preference: 3 scores of judges read again by rules {rules}, 3 differ; 2 stay" in capsys.readouterr().out
     scores = {
         (one.judge.name, one.towards_a, one.rules_version) for one in JudgeVerdict.objects.select_related("judge")
     }
     assert scores == {
-        ("first", 1.5, "2"),  # 6 leans to the second reply, and B stood first.
-        ("reasons", -2.5, "2"),
-        ("lone", 2.0, "2"),
+        ("first", 1.5, rules),  # 6 leans to the second reply, and B stood first.
+        ("reasons", -2.5, rules),
+        ("lone", 2.0, rules),
         ("lone", 3.5, "1"),
         ("gone", 3.5, "1"),
         ("chances", 3.5, "1"),
         ("imported", 3.5, ""),
     }
-    counts = {"rules": "2", "read": 3, "left": 2, "changed": 3}
+    counts = {"rules": rules, "read": 3, "left": 2, "changed": 3}
     assert AuditEntry.objects.get(action="judge_again").detail["scores"] == {"preference": counts}
 
 

@@ -66,6 +66,7 @@ def pandalm(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return {"comparisons": comparisons, "judgements": judgements}
 
 
+@pytest.mark.slow
 def test_the_public_comparisons_give_the_figures_of_the_specification(pandalm: dict[str, Path], tmp_path: Path) -> None:
     call_command(
         *("preferences", "--comparisons", str(pandalm["comparisons"]), "--judgements", str(pandalm["judgements"])),
@@ -124,6 +125,7 @@ def test_a_table_may_have_further_columns_and_any_usual_form(tmp_path: Path, cap
     assert json.loads((tmp_path / "preferences.json").read_text())["judgements"] == 40
 
 
+@pytest.mark.slow
 def test_pearson_depends_on_which_model_is_called_a_and_the_uncentred_correlation_does_not(
     pandalm: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -295,6 +297,7 @@ def test_lengths_of_prompts_are_those_of_texts_and_never_of_names(tmp_path: Path
     assert texts["lengths"][0] == {**texts["lengths"][0], "what": "prompts", "count": 12, "mean": 3.0}
 
 
+@pytest.mark.slow
 def test_adaptive_studies_with_known_strengths_are_covered() -> None:
     """60 studies with fixed seeds; benchmarks/preference_laws.py has 2,000 of each design."""
     world = PreferenceWorld(theta=spaced(4, 2.0), gamma=0.4, prompts=60)
@@ -913,6 +916,7 @@ def analysed(people: Judgements, judges: Any = None, **settings: Any) -> Analysi
     return analyse(Material(people, judges or {}), AnalysisSettings(**settings), rng=np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_weights() -> None:
     people = simulate(
         PreferenceWorld(theta=spaced(3, 2.0), gamma=0.3, prompts=30),
@@ -990,6 +994,7 @@ def test_win_shares_are_of_each_two_models_in_either_direction_by_the_designs_we
     assert first.share.low == pytest.approx(1 - (second.share.high or 0))
 
 
+@pytest.mark.slow
 def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_the_models() -> None:
     people, judge = people_and_judge()
     category = np.where(people.prompt % 2 == 0, "code", "talk")

@@ -85,6 +85,7 @@ def test_the_command_gives_the_public_delta_log_likelihoods(de_varda: tuple[Path
         assert (tmp_path / "out" / name).stat().st_size
 
 
+@pytest.mark.slow
 def test_punctuation_may_be_kept(de_varda: tuple[Path, Path]) -> None:
     times, readings = de_varda
     found = own_times.make(times, readings, TimeSettings(previous=1, keeps_punctuation=True)).data["models"]
@@ -92,6 +93,7 @@ def test_punctuation_may_be_kept(de_varda: tuple[Path, Path]) -> None:
     assert found["GPT-2"]["words"] == 1274
 
 
+@pytest.mark.slow
 def test_the_natural_stories_have_the_published_correlation(human_data: Path, tmp_path: Path) -> None:
     folder = human_data / "naturalstories"
     with (folder / "processed_wordinfo.tsv").open(newline="", encoding="utf-8") as file:

@@ -74,6 +74,7 @@ def answers_of(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     return made
 
 
+@pytest.mark.slow
 def test_the_public_answers_give_the_known_figures(answers_of: dict[str, Path]) -> None:
     rows = own_answers.read_answers(answers_of["both"], MODELS)
     assert len(rows) == 1640
@@ -122,6 +123,7 @@ def test_tokens_that_only_display_alike_are_different_ones(answers_of: dict[str,
     assert [round(one.difference, 3) for one in found if one is not None] == [1.795, 1.973]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_figures_with_the_check_and_writes_them(
     answers_of: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,6 +163,7 @@ def rounded_and_exact(world: TokenWorld, plan: TokenPlan, seed: int) -> list[flo
     return [loss.difference for loss in made if loss is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [0.5, 1.0])
 def test_rounded_chances_move_the_figure_up_and_what_lies_behind_them_does_not(distance: float) -> None:
     made = [rounded_and_exact(TokenWorld(distance=distance), TokenPlan(texts=25), seed) for seed in range(6)]
@@ -208,6 +211,7 @@ def test_only_chances_that_could_be_chosen_are_rounded_ones() -> None:
     assert not rounding.are_rounded(answers(), RATIOS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draws", "rounded", "shown"), [(40, True, True), (40, False, True), (3, True, False)])
 def test_a_figure_that_more_draws_would_move_has_no_perplexity(draws: int, rounded: bool, shown: bool) -> None:
     made = study(
@@ -456,6 +460,7 @@ def test_e_is_unbiased_and_its_logarithm_is_not() -> None:
     assert logs.mean() < math.log(true) - 8 * logs.std(ddof=1) / math.sqrt(len(e))
 
 
+@pytest.mark.slow
 def test_intervals_cover_where_the_generator_is_like_the_people() -> None:
     """A small law; benchmarks/token_comparison_laws.py has 2,000 studies of each kind."""
     world, plan = TokenWorld(distance=0.5), TokenPlan(texts=30, contexts=1, draws=20, people=20)
@@ -473,6 +478,7 @@ def test_intervals_cover_where_the_generator_is_like_the_people() -> None:
 # Chances
 
 
+@pytest.mark.slow
 def test_chances_of_comparisons_and_contexts_are_those_of_uniform_draws() -> None:
     rng = np.random.default_rng(4)
     own = np.array([1, 3, 6])

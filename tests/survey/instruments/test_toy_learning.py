@@ -157,6 +157,7 @@ def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:
     assert report.parts[1].predictions.startswith("logistic")
 
 
+@pytest.mark.thorough
 def test_the_leaderboard_shows_its_metric_in_the_command_the_page_and_the_api(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

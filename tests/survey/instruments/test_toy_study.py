@@ -267,6 +267,7 @@ def test_controls_may_depend_on_the_studys_options(
     assert (found.stages[0].slots["controls"] > 0) == bool(kinds)
 
 
+@pytest.mark.thorough
 def test_a_second_stage_is_drawn_by_a_priority_of_a_predictors_chances_and_the_answers_so_far() -> None:
     study = toy.run(**BY_DOUBT)
     stage = cast.stage_of(study, 2)
@@ -295,6 +296,7 @@ def test_a_priority_that_needs_a_predictor_is_refused_without_one() -> None:
 # The report
 
 
+@pytest.mark.thorough
 def test_its_report_is_a_command_a_page_an_address_of_the_api_and_a_file_of_the_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -583,6 +583,7 @@ def constraints() -> dict[str, tuple[type[models.Model], Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "bad"), BAD_ROWS)
 def test_the_database_refuses_what_breaks(world: World, name: str, bad: Callable[[World], Any]) -> None:
     with pytest.raises(IntegrityError) as refused, transaction.atomic():

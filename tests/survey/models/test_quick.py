@@ -20,6 +20,7 @@ def as_django_reads(row: models.Model) -> dict[str, Any]:
     return {name: value for name, value in given.__dict__.items() if name != "_state"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", QUICK, ids=lambda model: model.__name__)
 def test_a_row_is_what_django_makes_of_it(model: Any) -> None:
     cast.Visitor(cast.open_stage().study).finish()

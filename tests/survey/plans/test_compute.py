@@ -125,6 +125,7 @@ def planned_hashes(first: Stage) -> tuple[str, ...]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shortlist", [0, 200])
 def test_a_cluster_of_two_processes_draws_the_same_plan_as_threads(
     shortlist: int,
@@ -204,6 +205,7 @@ def test_where_one_worker_of_two_is_killed_the_other_draws_the_same_plan(
     assert len(sent) > 10 and cluster.workers[0].returncode == -signal.SIGKILL and cluster.workers[1].poll() is None
 
 
+@pytest.mark.thorough
 def test_a_step_whose_workers_all_died_is_queued_again_and_draws_the_same_plan_later(
     scorer: list[dict[str, Any]],
     cluster: DaskCluster,

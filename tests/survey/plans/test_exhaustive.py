@@ -320,6 +320,7 @@ def test_fidelity_is_that_of_the_pairs_that_happened() -> None:
     assert happened(stage) and verify_stage(stage).differences == []
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_the_real_scorer_plans_a_stage_of_all_pairs() -> None:
     stage = planned_by_predictor(**two(scored_pairs=1000, rank=8))

@@ -119,6 +119,7 @@ def written(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pyt
         return Written(folder, study.source_sha256, codes, before, counts())
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_in_the_database(written: Written) -> None:
     assert written.after == written.before and written.before["survey.Study"] == 1
 
@@ -189,6 +190,7 @@ def test_no_real_completion_code_is_written(written: Written) -> None:
     assert not any(code in everything for code in written.codes) and "CODE-COMPLETED" in everything
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_two_runs_write_the_same_pages(tmp_path: Path) -> None:
     cast.study(sitting={"items": 1})
@@ -236,6 +238,7 @@ def test_it_says_where_there_is_no_browser_before_it_begins(tmp_path: Path, caps
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_it_prints_with_the_browser_that_it_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     browser = tmp_path / "browser"

@@ -257,6 +257,7 @@ def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path
     assert "--out" in refused("cast", "words", "why=fun", "--out", str(tmp_path / "file"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -567,6 +568,7 @@ def test_choices_that_fail_are_a_sentence_and_the_other_reports_go_on(
     assert admin_client.post(file_of(study, "x.csv", "odd")).status_code == 404
 
 
+@pytest.mark.slow
 def test_an_instrument_that_cannot_list_its_reports_keeps_its_study_page(
     study: Study, admin_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -583,6 +585,7 @@ def test_an_instrument_that_cannot_list_its_reports_keeps_its_study_page(
     assert (tmp_path / "answers.csv").exists() and not (tmp_path / "words.csv").exists()
 
 
+@pytest.mark.slow
 def test_no_table_of_a_report_takes_a_files_place_and_conditions_reach_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -663,6 +666,7 @@ def test_numbers_are_held_to_their_limits(text: str, is_good: bool) -> None:
 # Adding one, as docs/reports.md says
 
 
+@pytest.mark.slow
 def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:

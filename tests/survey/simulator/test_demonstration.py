@@ -27,12 +27,14 @@ def starter(db):
     return load_starter_bank()
 
 
+@pytest.mark.slow
 def test_the_demo_study_takes_the_next_free_slug(starter) -> None:
     slugs = [demonstration.create_demo_study().slug for _time in range(3)]
     assert slugs == ["demo", "demo-2", "demo-3"]
     assert demonstration.create_demo_study(name="demo-open").slug == "demo-open"
 
 
+@pytest.mark.slow
 def test_every_demonstration_names_the_bank_that_it_loads(db) -> None:
     for name in instruments.names():
         if (shown := instruments.kind(name).demonstration) is not None:
@@ -50,6 +52,7 @@ def test_the_demo_study_stores_the_file_that_was_run(starter) -> None:
     assert study.config.questions.max_words == 30
 
 
+@pytest.mark.slow
 def test_without_a_seed_the_demo_has_the_files(starter) -> None:
     first, second = demonstration.create_demo_study(), demonstration.create_demo_study()
     assert first.seed == second.seed == tomllib.loads(first.source_text)["seed"]
@@ -83,6 +86,7 @@ def test_somebody_elses_login_is_left_alone(db) -> None:
     assert other.check_password("theirs") and not other.is_staff
 
 
+@pytest.mark.slow
 def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> None:
     study = cast.open_study(
         predictor={"name": "previous_correct"},

@@ -77,6 +77,7 @@ def test_a_step_ahead_is_refused(visitor: cast.Visitor) -> None:
     assert not Response.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     ["", "-1", "101", "1e9", "abc", "50.5", "٥٠x", None, [], {"a": 1}, True, "9" * 5000, "NaN", "5\x000", "\ud800"],
@@ -131,6 +132,7 @@ def test_after_the_end_every_post_shows_the_end(visitor: cast.Visitor) -> None:
     assert Response.objects.count() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [

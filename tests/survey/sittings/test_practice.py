@@ -323,6 +323,7 @@ def test_simulated_people_get_through_it_by_the_pages_simulators_eyes(client: Cl
 # The example study file
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("through", ["pages", "api"])
 def test_people_get_through_the_example_study(through: str, live_server: Any) -> None:
     load_starter_bank()

@@ -16,7 +16,7 @@ from tests.buckets import TestBucket, use
 
 from .test_jobs import TWO
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 
 
 def hashes(first: Stage) -> tuple[str, str, Any]:

@@ -163,19 +163,6 @@ def test_a_draft_has_nothing_to_verify() -> None:
         verify_stage(cast.stage_of(cast.small_study()))
 
 
-def test_a_plan_of_before_there_were_roles_is_rebuilt() -> None:
-    stage = cast.planned_stage()
-    manifest = stage.manifest
-    old = {name: manifest[name] for name in ("bank", "study_file_sha256", "seed", "plan_sha256")}
-    old["questions"] = {name: manifest["questions"][name] for name in ("count", "sha256")}
-    old["candidates"] = {
-        name: manifest["candidates"][name] for name in ("size", "universe_size", "probability", "sha256")
-    }
-    old["design"] = {"kind": "uniform", "epsilon": 0.1, "top_fraction": 0.1}
-    Stage.objects.filter(pk=stage.pk).update(manifest=old)
-    assert verify_stage(fresh(stage)).differences == []
-
-
 def test_the_command_says_that_the_hashes_agree() -> None:
     stage = cast.closed_stage(on=cast.small_bank(300, name="wide"), **TWO)
     lifecycle.freeze(stage)

@@ -184,6 +184,7 @@ def test_a_study_that_is_there_is_checked_as_amended() -> None:
     assert any("amend_study" in remark for remark in messages(found, "remark"))
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: Path) -> None:
     file = tmp_path / "new.toml"
     file.write_text(cast.study_text(panel=PAID))
@@ -199,6 +200,7 @@ def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: 
     assert as_json["ok"] is False and as_json["findings"][0]["field"] == "data.retention_until"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_the_files_that_come_along_have_no_problem(path: Path) -> None:
     found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
@@ -279,6 +281,7 @@ ADAPTIVE: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_it_says_what_larger_pools_would_find(tmp_path: Path) -> None:
     cast.small_bank(200)  # 79,600 pairs: 80,000 candidates there are not.
     settings_ = {**ADAPTIVE, "bank": "small"}
@@ -295,6 +298,7 @@ def test_it_says_what_larger_pools_would_find(tmp_path: Path) -> None:
     assert own + 0.01 < larger
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -343,6 +347,7 @@ def test_money_is_compared_at_its_bounds() -> None:
     assert cost is not None and (cost.people, cost.rewards, cost.fee, cost.total) == (7, 7, 2, 9)
 
 
+@pytest.mark.slow
 def test_it_remarks_on_what_a_panel_needs() -> None:
     stages = [{"sittings": 4}, {"sittings": 2}]
     for places, is_said in ((3, True), (4, False)):
@@ -393,6 +398,7 @@ def test_places_of_a_quota_that_could_never_fill_a_stage(
     assert any("in no cell, and so " in one for one in messages(found, "remark")) is is_unplaced
 
 
+@pytest.mark.slow
 def test_waves_are_compared_at_their_bounds() -> None:
     today = timezone.now().date()
     links = {"kind": "links", "currency": "USD", "reward": 100}
@@ -421,6 +427,7 @@ def test_a_set_of_filters_that_waves_cannot_add_to_is_a_problem() -> None:
     assert "panel.filter_set" not in fields(checked(panel={**PAID, "filters": filters}, **waves), "problem")
 
 
+@pytest.mark.slow
 def test_a_users_file_is_a_new_study_and_a_commands_the_next_file_of_its_study(django_user_model: Any) -> None:
     cast.study()
     reader = django_user_model.objects.create_superuser("reader")

@@ -150,6 +150,7 @@ def test_what_it_creates_can_be_planned_and_opened(bank) -> None:
     assert open_stage(plan_stage(stage)).state == Stage.State.OPEN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "part", "expected"),
     [
@@ -257,6 +258,7 @@ def test_it_refuses_disagreement_of_a_single_member_at_its_line(bank) -> None:
     create(DISAGREEMENT)
 
 
+@pytest.mark.slow
 def test_it_refuses_a_holdout_that_cannot_be_dealt_before_anything_is_collected(bank) -> None:
     # Stage 2 is drawn by score, but its holdout is not: one sitting of 25 items cannot hold 40 questions once each.
     text = FILE.replace("items = 3", "items = 25").replace(

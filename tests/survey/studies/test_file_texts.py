@@ -85,6 +85,7 @@ def test_a_broken_text_is_left_to_its_writer() -> None:
             file_texts.changed(broken, {"stages": "5", "slug": "b"})
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", [one.name for one in file_texts.STARTING_FILES])
 def test_every_template_is_a_sound_file_with_a_seed_of_its_own(name: str) -> None:
@@ -122,6 +123,7 @@ def test_an_archived_study_opens_no_stage_until_it_is_brought_back(capsys: pytes
     assert archive(made).archived_at is not None
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_seed_that_does_not_fill_the_booklets_is_replaced_and_other_problems_are_left() -> None:
     cast.small_bank(24)
