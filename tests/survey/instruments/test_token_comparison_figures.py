@@ -732,6 +732,8 @@ def test_what_a_context_adds_is_drawn_in() -> None:
     rest = odds - found.intercept - found.slope * of_generator
     own = np.bincount(context, weights=rest) / 2
     factor = found.effects / own
-    # Both variances are found, so that a context counts by t^2 / (t^2 + s^2 / 2) of its mean: 0.36 / 0.86.
-    assert found.spread == pytest.approx(1.0, abs=0.06)
-    assert factor == pytest.approx(np.full(1500, 0.36 / 0.86), abs=0.05)
+    # Both variances are those of an analysis of variance. A context counts by t^2 / (t^2 + s^2 / 2) of its mean.
+    within = float(((rest - own[context]) ** 2).sum()) / 1500
+    assert found.spread == pytest.approx(math.sqrt(within), abs=0.01)
+    between = float(own.var()) - within / 2
+    assert factor == pytest.approx(np.full(1500, between / (between + within / 2)), abs=0.01)
