@@ -95,13 +95,12 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
     known: dict[str, Kept] = {}
 
     def find(key: str, *, stopped: bool) -> Kept | None:
-        found = known.get(key)
-        if found is None or not (stopped or found.is_fresh()):
-            found = read(key)
-        if found is None or not (stopped or found.is_fresh()):
-            return None
-        known[key] = found
-        return found
+        for look_up in (known.get, read):
+            stored = look_up(key)
+            if stored is not None and (stopped or stored.is_fresh()):
+                known[key] = stored
+                return stored
+        return None
 
     @functools.wraps(make)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,11 @@
 """Writes again what is stored and compared, in sorted order: a new row is a diff of one row.
 
-python -m tests.renew                    everything
-python -m tests.renew golden rights      some of it
+Name the parts, or none for all of them:
+
+    python -m tests.renew
+    python -m tests.renew golden rights
+
+Then git says which files are other ones now.
 """
 
 import argparse

@@ -354,18 +354,24 @@ def staying_rows(study: Study, levels: Mapping[str, str]) -> Iterator[list[Any]]
     if not read or not read[0].estimands.measures:
         return
     read, _leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
-    used = [one for one in read if one.part.staying is not None and one.part.weighs]
-    each = sum(len(one.answers) for one in used) / sum(one.part.plan_weight for one in used) if used else 0.0
+    weighted = [
+        (answers.answers, answers.part, answers.part.staying)
+        for answers in read
+        if answers.part.staying is not None and answers.part.weighs
+    ]
+    if not weighted:
+        return
+    total_weight = sum(part.plan_weight for _answers, part, _staying in weighted)
+    per_answer = sum(len(answers) for answers, _part, _staying in weighted) / total_weight
     places = Assignment.objects.filter(slot__stage__in=stages).order_by()
     place_of = {
         key: place
         for key, *place in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
     }
-    for one in used:
-        weights = each * one.part.plan_weight * one.part.stayed_weights
-        chances = np.ones(len(weights)) if one.part.staying is None else one.part.staying
-        for answer, chance, weight in zip(one.answers, chances.tolist(), weights.tolist(), strict=True):
-            yield [study.slug, one.part.stage, *place_of[answer.pk], chance, weight]
+    for answers, part, staying in weighted:
+        weights = per_answer * part.plan_weight * part.stayed_weights
+        for answer, chance, weight in zip(answers, staying.tolist(), weights.tolist(), strict=True):
+            yield [study.slug, part.stage, *place_of[answer.pk], chance, weight]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ COLUMNS = (
     Column(
         "staying",
         "0 to 1",
-        "The chance that the person was still there to answer. One row an answer of the figures weighted for leaving; "
+        "The chance that the person was still there to answer. One row per answer in the figures weighted for leaving; "
         "no rows where too few people left, or while conditions are hidden.",
     ),
     Column(
