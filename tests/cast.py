@@ -17,6 +17,7 @@ from django.db.models.signals import post_save
 from django.utils import timezone
 
 from survey import study_file
+from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.instruments.belief_update.models import Belief
 from survey.instruments.belief_update.options import OLDER
@@ -239,6 +240,12 @@ def open_first_stage(made: Study) -> Stage:
 def begin(made: Study, ids: PanelIds | None = None) -> Sitting:
     """Somebody who has just consented."""
     return begin_sitting(study=made, ids=ids or new_open_person())
+
+
+def simulated_person(sitting: Sitting, **how: Any) -> Any:
+    """Who answers like the study's people, drawn by their number in the study: a primary key depends on other tests."""
+    study = sitting.stage.study
+    return instruments.of_study(study).simulated_person(seed=Sitting.objects.filter(stage__study=study).count(), **how)
 
 
 def answers_for(step: Step, **changes: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def texts_of(step: Step) -> dict[str, str]:
 
 def play(study: Study) -> None:
     sitting = begin_sitting(study=study, ids=new_open_person())
-    person = instruments.of_study(study).simulated_person(seed=sitting.pk)
+    person = cast.simulated_person(sitting)
     while (step := current_step(sitting)).kind != "end":
         data = person.answer(screen=step.screen.name, parts=texts_of(step)) if step.screen else {}
         advance(sitting=sitting, step=step.number, data=data)

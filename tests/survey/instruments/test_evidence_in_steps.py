@@ -414,7 +414,7 @@ def test_the_database_refuses_items_and_steps_that_cannot_be() -> None:
 def play(made: Study, kind: str) -> None:
     """One simulated person, by the services that pages call."""
     sitting = cast.begin(made)
-    person = instruments.of_study(made).simulated_person(seed=sitting.pk, kind=kind)
+    person = cast.simulated_person(sitting, kind=kind)
     while (step := current_step(sitting)).kind != "end":
         if step.screen is None:
             data = cast.answers_for(step)

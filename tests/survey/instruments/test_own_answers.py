@@ -307,7 +307,7 @@ def test_what_is_stored_with_an_answer_is_hashed_and_looked_at() -> None:
 def play(study: Study, *, sure: bool = True) -> None:
     """A simulated person, from the texts of the screens alone; one not `sure` leaves the optional field empty."""
     visitor = cast.Visitor(study)
-    person = instruments.of_study(study).simulated_person(seed=visitor.sitting.pk)
+    person = cast.simulated_person(visitor.sitting)
     step = visitor.to_items().step
     while step.kind == "item":
         shown = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}

@@ -87,7 +87,7 @@ def opened(study: Study, index: int = 1) -> Stage:
 
 def play(study: Study) -> None:
     sitting = begin_sitting(study=study, ids=new_open_person())
-    person = instruments.of_study(study).simulated_person(seed=sitting.pk)
+    person = cast.simulated_person(sitting)
     while (step := current_step(sitting)).kind != "end":
         data: dict[str, Any] = {}
         if step.screen is not None:

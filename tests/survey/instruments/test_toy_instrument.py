@@ -33,7 +33,7 @@ def open_toy() -> Stage:
 
 
 def play(visitor: cast.Visitor) -> cast.Visitor:
-    person = instruments.of_study(visitor.sitting.stage.study).simulated_person(seed=visitor.sitting.pk)
+    person = cast.simulated_person(visitor.sitting)
     step = visitor.to_items().step
     while step.kind == "item":
         parts = {name: str(part["value"]) for name, part in step.screen.parts.items()}
