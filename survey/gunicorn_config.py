@@ -3,7 +3,8 @@
 Imports settings and database only, and keys when a worker starts.
 
 Neither the access line nor gunicorn's own error lines may carry a query string or a referrer: a panel's entry address
-holds the ids of a person. So the access format names neither, and every line goes through our formatter.
+holds the ids of a person. So the access line (survey/web_worker.py) names neither, and every line goes through our
+formatter.
 """
 
 import gc
@@ -18,11 +19,13 @@ from gunicorn.arbiter import Arbiter
 from survey import database
 
 bind = f"0.0.0.0:{settings.HUNCH_PORT}"  # the process manager passes a loopback socket instead
-worker_class = "survey.serving.worker.RequestWorker"
+worker_class = "survey.web_worker.WaitressWorker"
 workers = settings.HUNCH_WEB_WORKERS
 threads = settings.HUNCH_WEB_THREADS
 timeout = 60  # seconds that every thread of a process may be at one request before the process is replaced
-keepalive = 15  # seconds; longer than the proxy keeps its own side, or it would send into a connection that closes
+# Seconds without a byte from or to a client, between requests too; longer than the proxy keeps its own side, or
+# it would send into a connection that closes.
+keepalive = 30
 worker_connections = 1000
 limit_request_fields = 64
 graceful_timeout = 20
@@ -32,8 +35,6 @@ max_requests = 20_000
 max_requests_jitter = 2_000
 control_socket_disable = True
 accesslog = "-"
-# A thread writes its access line after the request, when the request's id is still the current one.
-access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %(B)s bytes %(M)s ms'
 logconfig_dict = {
     "formatters": settings.LOGGING["formatters"],
     "handlers": settings.LOGGING["handlers"],

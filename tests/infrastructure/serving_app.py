@@ -1,7 +1,7 @@
 """A small WSGI application for tests of the web process: it says what reached it, or is slow, large or broken.
 
 Run by gunicorn with our own configuration, or with that of serving_config. SERVING_DEADLINE in the environment
-replaces the request's deadline, and SERVING_LEFT_FOR the time for which a worker leaves a connection to the others.
+replaces the request's deadline.
 """
 
 import gc
@@ -15,16 +15,14 @@ from typing import Any
 
 import django
 
-from survey.serving import limits, shares, worker
+from survey import body_limits, web_worker
 
 if "python:survey.gunicorn_config" in sys.argv:
     django.setup()
 else:  # With the other one nothing needs Django's models and the pages.
-    limits.admin_root = lambda: "/admin/"  # type: ignore[assignment]
-    limits.upload_page = lambda: "/admin/survey/bank/add/"  # type: ignore[assignment]
-limits.REQUEST_DEADLINE = limits.ANSWER_DEADLINE = float(os.environ.get("SERVING_DEADLINE", "10"))
-if "SERVING_LEFT_FOR" in os.environ:
-    worker.LEFT_FOR = shares.FRESH = float(os.environ["SERVING_LEFT_FOR"])
+    body_limits.admin_root = lambda: "/admin/"  # type: ignore[assignment]
+    body_limits.upload_page = lambda: "/admin/survey/bank/add/"  # type: ignore[assignment]
+web_worker.REQUEST_DEADLINE = float(os.environ.get("SERVING_DEADLINE", "10"))
 
 LARGE = int(os.environ.get("SERVING_LARGE", "12000000"))  # bytes; more than the sockets of both sides hold
 
@@ -60,7 +58,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
         said |= {"size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
     answer = json.dumps(said).encode()
     start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))])
-    return [answer]
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer]
 
 
 def _breaks_off() -> Iterator[bytes]:
