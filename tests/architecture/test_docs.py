@@ -1,6 +1,7 @@
 """What the documents say is there: commands, options, settings, files and make targets. None is left out of them."""
 
 import re
+import shutil
 import tomllib
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
+from towncrier.build import _main as towncrier
 
 ROOT = Path(settings.BASE_DIR)
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -81,6 +84,11 @@ def rows_of_commands() -> list[tuple[str, str]]:
     return [(name, rest) for name, rest in found if name != "make"]
 
 
+def released() -> list[str]:
+    """The versions in the changelog, the newest first."""
+    return re.findall(r"(?m)^## (\S+) \(\d{4}-\d\d-\d\d\)$", text_of(ROOT / "CHANGELOG.md"))
+
+
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
     rows = set(re.findall(r"(?m)^\| `([A-Z_]+)` \|", OPERATION))
     assert rows == read_by_settings() | read_by_predictors()
@@ -146,11 +154,27 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert {page.relative_to(ROOT).as_posix() for page in PAGES} - linked == {"README.md"}
 
 
-def test_the_citation_is_of_this_version() -> None:
+def test_citation_client_and_changelog_are_of_this_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert citation["version"] == project["version"]
+    client = tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == client["version"] == released()[0] == project["version"]
     assert " AND ".join(citation["license"]) == project["license"]
+
+
+def test_fragments_of_the_changelog_are_gathered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait in changes/ too: towncrier leaves out, without a word, a file that it takes for something else."""
+    for name in ("pyproject.toml", "CHANGELOG.md", "changes"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    (tmp_path / "changes" / "+hour.added.md").write_text("Exports have the column `hour`.\n", encoding="utf-8")
+    fragments = list((tmp_path / "changes").glob("*.md"))
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(towncrier, ["--keep", "--version", "99.1.0", "--date", "2027-01-02"], catch_exceptions=False)
+    text = text_of(tmp_path / "CHANGELOG.md")
+    newest = text[: text.index(f"\n## {released()[0]}")]
+    assert "\n## 99.1.0 (2027-01-02)\n\n### Added\n" in newest and "- Exports have the column `hour`.\n" in newest
+    assert [path.name for path in fragments if " ".join(text_of(path).split()) not in " ".join(newest.split())] == []
+    assert {path.name for path in (ROOT / "changes").iterdir()} - {path.name for path in fragments} == {".gitignore"}
 
 
 def test_every_threat_names_a_test_that_exists_or_says_what_is_not_held() -> None:
