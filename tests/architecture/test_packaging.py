@@ -3,6 +3,7 @@
 import re
 import runpy
 import tomllib
+from itertools import combinations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,21 @@ def test_what_builds_the_wheel_is_locked() -> None:
     (backend,) = PROJECT["build-system"]["requires"]
     assert backend in requirements("dev.in")
     assert re.search(rf"(?m)^{re.escape(backend)} ", (ROOT / "requirements/dev.lock").read_text(encoding="utf-8"))
+
+
+def test_locks_that_are_installed_over_one_another_name_no_second_version() -> None:
+    """Each package stands in one lock; those that extras and the ml worker both need, in the same words in two."""
+    lock = runpy.run_path(str(ROOT / "tools/lock.py"))
+    packages = {name: lock["blocks_of"](name) for name in (*lock["RESTS_ON"], "torch")}
+    for (name, blocks), (other, others) in combinations(packages.items(), 2):
+        shared = blocks.keys() & others.keys()
+        assert not shared or {name, other} == {"ml", "extras"}
+        # uv notes what needs a package under its hashes.
+        assert {package: blocks[package] for package in shared} == {package: others[package] for package in shared}
+    for name, below in lock["RESTS_ON"].items():
+        text = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+        assert re.findall(r"(?m)^-r (\w+)\.lock$", text) == list(below)
+        assert re.findall(r"(?m)^[a-z0-9][\w.-]*==\S+(?! \\)$", text) == []
 
 
 def test_the_notices_name_what_is_locked() -> None:
