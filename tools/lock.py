@@ -3,8 +3,8 @@
     .venv/bin/python tools/lock.py                  # the newest of everything
     .venv/bin/python tools/lock.py --package httpx  # the newest httpx, and of what it needs only what must change
 
-`make lock` calls it. Everything is resolved together. Each lock then names the locks that it rests on (`-r`) and has what
-they lack: ml.lock the web side's and more, dev.lock all of it.
+`make lock` calls it. Everything is resolved together. Each lock then names the locks that it rests on (`-r`), and has what
+they lack: ml.lock rests on web.lock, dev.lock on all.
 """
 
 import argparse
@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory(dir=REQUIREMENTS) as folder:
         everything = Path(folder) / "all.txt"
         # uv keeps the versions that stand in its output file.
-        everything.write_text("".join(block for name in RESTS_ON for block in blocks_of(name).values()), encoding="utf-8")
+        present = [block for name in RESTS_ON for block in blocks_of(name).values()]
+        everything.write_text("".join(present), encoding="utf-8")
         upgrade = ("--upgrade-package", package) if package else ("--upgrade",)
         resolve("dev.in", everything, *LINUX, *upgrade, "--generate-hashes")
         resolved = blocks_of(everything)
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> None:
 
 
 def resolve(source: str, target: Path, *options: str) -> None:
-    """Let uv resolve a file of requirements/ into another one, whose versions it keeps unless an option says otherwise."""
+    """Let uv resolve a file of requirements/ into `target`, whose versions it keeps unless an option says otherwise."""
     command = ["-m", "uv", "pip", "compile", "--quiet", "--no-header", "--python-version", "3.11", *options]
     subprocess.run([sys.executable, *command, "-o", str(target), source], cwd=REQUIREMENTS, check=True)
 
