@@ -3,8 +3,8 @@
     .venv/bin/python tools/lock.py                  # the newest of everything
     .venv/bin/python tools/lock.py --package httpx  # the newest httpx, and of what it needs only what must change
 
-`make lock` calls it. Everything is resolved together. Each lock then names the locks that it rests on (`-r`), and has what
-they lack: ml.lock rests on web.lock, dev.lock on all.
+`make lock` calls it. Everything is resolved together. Each lock then names the locks that it rests on (`-r`), and has
+what they lack: ml.lock rests on web.lock, dev.lock on all.
 """
 
 import argparse

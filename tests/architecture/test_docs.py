@@ -163,7 +163,7 @@ def test_citation_client_and_changelog_are_of_this_version() -> None:
 
 
 def test_fragments_of_the_changelog_are_gathered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that wait in changes/ too: towncrier leaves out a file that it takes for something else, and does not say so."""
+    """Those that wait in changes/ too: towncrier silently leaves out a file whose name it does not understand."""
     for name in ("pyproject.toml", "CHANGELOG.md", "changes"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
     (tmp_path / "changes" / "+hour.added.md").write_text("Exports have the column `hour`.\n", encoding="utf-8")
