@@ -1,7 +1,7 @@
 """Pages of the documents that are made from the code when the site is built: a hook of mkdocs.
 
-Commands come from their parsers, keys from the study file's model, settings from the file that reads them, and the
-addresses of the REST API from its OpenAPI document.
+Commands come from their parsers, settings from the file that reads them, and the addresses of the REST API from its
+OpenAPI document. Two pages that stand outside of docs/ are added to the site.
 """
 
 import os
@@ -14,6 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = "This page is made from the code.\n"
+# Pages of the site, with the files outside of docs/ that they show.
+OUTSIDE = {"benchmarks.md": "benchmarks/README.md", "python-client.md": "clients/python/README.md"}
 COMMON = {"help", "version", "settings", "pythonpath", "traceback", "no_color", "force_color", "verbosity"}
 READ = re.compile(r'read_(?P<kind>\w+)\(\s*"(?P<setting>[A-Z_]+)"')
 
@@ -24,7 +26,17 @@ def on_files(files: Any, config: Any) -> Any:
 
     for path, text in pages().items():
         files.append(File.generated(config, path, content=text))
+    for page, path in OUTSIDE.items():
+        text = re.sub(r"\]\((\.\./)+docs/", "](", (ROOT / path).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Called by mkdocs: links to the pages outside of docs/ lead to where the site has them."""
+    for name, path in OUTSIDE.items():
+        markdown = markdown.replace(f"](../{path}", f"]({name}")
+    return markdown
 
 
 def pages() -> dict[str, str]:

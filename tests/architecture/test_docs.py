@@ -15,7 +15,8 @@ from django.core.management import get_commands, load_command_class
 from towncrier.build import _main as towncrier
 
 ROOT = Path(settings.BASE_DIR)
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"])
+NAMES = [path.relative_to(ROOT).as_posix() for path in PAGES]
 COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 OPERATION = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
 NOT_OURS = {"DJANGO_SETTINGS_MODULE"}
@@ -113,7 +114,7 @@ def test_every_command_and_option_in_the_table_exists() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
     for code in code_of(page):
         for name, rest in CALL.findall(code.replace("\\\n", " ")):
@@ -126,7 +127,7 @@ def test_the_pages_do_name_commands() -> None:
     assert sum(len(CALL.findall(code)) for page in PAGES for code in code_of(page)) > 40
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_file_and_heading_that_a_page_links_to_exists(page: Path) -> None:
     for link in re.findall(r"\]\(([^):\s]+)\)", text_of(page)):
         name, _sharp, anchor = link.partition("#")
@@ -135,14 +136,16 @@ def test_every_file_and_heading_that_a_page_links_to_exists(page: Path) -> None:
         assert not anchor or anchor in anchors_of(target), f"{page.name} links to {link}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_path_that_a_page_names_exists(page: Path) -> None:
-    pattern = r"(?<![\w/.])((?:benchmarks|docs|studies|tests|tools|requirements)/[a-z_][\w./-]*\w)"
+    folders = "bandit|benchmarks|deploy|docs|frontend|predictors|proxy|requirements|studies|survey|tests|tools"
+    pattern = rf"(?<![\w/.:-])((?:{folders})/[a-z_][\w./-]*\w)"
     for path in re.findall(pattern, " ".join(code_of(page))):
-        assert (ROOT / path).exists(), f"{page.name} names {path}"
+        # docs/threats.md names tests by their place in tests/; NAME stands for any name.
+        assert (ROOT / path).exists() or (ROOT / "tests" / path).exists() or "NAME" in path, f"{page.name} names {path}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     named = {name for code in code_of(page) for name in re.findall(r"(?m)^make ([a-z-]+)", code)}
@@ -150,8 +153,34 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    linked = set(re.findall(r"\]\(([^):#\s]+)", text_of(ROOT / "README.md")))
-    assert {page.relative_to(ROOT).as_posix() for page in PAGES} - linked == {"README.md"}
+    reached: set[Path] = set()
+    coming = [ROOT / "README.md"]
+    while coming:
+        page = coming.pop()
+        if page not in reached and page in PAGES:
+            reached.add(page)
+            coming += [(page.parent / link).resolve() for link in re.findall(r"\]\(([^):#\s]+)", text_of(page))]
+    assert [page.name for page in PAGES if page not in reached] == []
+
+
+def test_the_readme_is_short() -> None:
+    text = text_of(ROOT / "README.md")
+    assert text.count("\n") <= 80 and text.count("](") <= 15
+
+
+def test_the_walk_of_an_answer_names_what_is_there() -> None:
+    """`path.py`: `name` is a function or class of that file."""
+    named = re.findall(r"`([\w/]+\.py)`: `(\w+)`", text_of(ROOT / "docs" / "one-answer.md"))
+    assert len(named) > 15
+    for path, name in named:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"(?m)^ *(?:def|class) {name}\b", source), f"{path} has no {name}"
+
+
+def test_every_benchmark_is_listed() -> None:
+    text = text_of(ROOT / "benchmarks" / "README.md")
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    assert {name for name in scripts if not re.search(rf"(?m)^\| `.*benchmarks[/.]{name}\b.*`", text)} == set()
 
 
 def test_citation_client_and_changelog_are_of_this_version() -> None:
