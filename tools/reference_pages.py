@@ -44,7 +44,6 @@ def pages() -> dict[str, str]:
     _set_up()
     return {
         "reference/commands.md": _commands(),
-        "reference/study-file.md": _study_file(),
         "reference/settings.md": _settings(),
         "reference/rest.md": _rest(),
     }
@@ -110,52 +109,6 @@ def _help_of(action: Action) -> str:
     words = "" if action.help in (None, SUPPRESS) else str(action.help)
     values = {"default": action.default, "prog": "hunch", "metavar": action.metavar}
     return words % values if "%(" in words else words
-
-
-# The study file
-
-
-def _study_file() -> str:
-    from survey.study_file import StudyConfig
-
-    schema = StudyConfig.model_json_schema()
-    parts = ["# Every key of the study file\n", MADE, "[The study file](../study-file.md) explains them.\n"]
-    parts += ["## At the top of the file\n", _keys(schema)]
-    for name, inner in sorted(schema.get("$defs", {}).items()):
-        if inner.get("properties"):
-            parts += [f"## {name.removesuffix('Config')}\n", f"{_cell(inner.get('description', ''))}\n", _keys(inner)]
-    return "\n".join(parts)
-
-
-def _keys(schema: dict[str, Any]) -> str:
-    required = set(schema.get("required", ()))
-    rows = [
-        [f"`{name}`", _cell(_type_of(key)), "required" if name in required else _default_of(key)]
-        for name, key in schema["properties"].items()
-    ]
-    return _table(["key", "type", "default"], rows)
-
-
-def _type_of(key: dict[str, Any]) -> str:
-    if "$ref" in key:
-        return "table " + key["$ref"].rsplit("/", 1)[1].removesuffix("Config")
-    if "const" in key or "enum" in key:
-        return " or ".join(f'"{one}"' for one in key.get("enum", [key.get("const")]))
-    for several in ("anyOf", "oneOf", "allOf"):
-        if several in key:
-            return " or ".join(dict.fromkeys(_type_of(one) for one in key[several] if one.get("type") != "null"))
-    if key.get("type") == "array":
-        return f"list of {_type_of(key.get('items', {}))}"
-    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "table"}
-    return words.get(key.get("type", ""), key.get("type", "any value"))
-
-
-def _default_of(key: dict[str, Any]) -> str:
-    default = key.get("default")
-    if default in (None, [], {}):
-        return "-"
-    text = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{_cell(text)}`" if len(text) <= 60 and text.strip() else "-"
 
 
 # Settings
