@@ -48,7 +48,7 @@ test: install  ## Run the tests but the thorough ones (ARGS="--repeat 3" for thr
 test-all: install  ## Run all tests, and all that use the database on PostgreSQL too
 	$(BIN)/python -m tests.run --all $(ARGS)
 
-mutants: install  ## Put small faults into a room, and list what no test notices (ARGS=survey/panels)
+mutants: install  ## Put small faults into a package, and list what no test notices (ARGS=survey/panels)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: install  ## ruff, mypy (django-stubs), import-linter

@@ -90,7 +90,7 @@ class BlockConfig(Strict):
     example: dict[Name, ExampleText] = {}
     """The texts of a block of kind `practice`, by the instrument's names; see below."""
     examples: list[dict[Name, ExampleText]] = Field(default=[], max_length=MOST_EXAMPLES)
-    """Several of them, up to 10: `[[blocks.examples]]` in place of `[blocks.example]`."""
+    """Several of them, up to 10: `[[blocks.examples]]` instead of `[blocks.example]`."""
     ready: Literal[READY_FORMS] | None = None  # type: ignore[valid-type]  # a tuple of literals
     """A form that needs no `fields`: `"demographics"` (age, gender, education), `"ai_use"`, `"looked_up"` ("Did you
     look anything up or ask an AI? Your pay is unaffected.") or `"comment"`. Its name and version are fixed."""
@@ -187,7 +187,7 @@ class ConditionConfig(Strict):
     """By level, other texts for blocks: `[conditions.texts.LEVEL]` with `BLOCK = "..."`, where BLOCK is a block's name,
     or its kind where only one block has it."""
     answerer: dict[Name, AnswererConfig] = {}
-    """By level, another name for whoever answers; see `[conditions.answerer]`. Needs `per = "sitting"` and
+    """By level, another name for the one who answers; see `[conditions.answerer]`. Needs `per = "sitting"` and
     `[texts.answerer]`."""
     options: dict[Name, dict[str, Any]] = {}
     """By level, other options of the instrument: `[conditions.options.LEVEL]` with `OPTION = ...`. Only options that

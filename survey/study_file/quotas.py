@@ -19,7 +19,7 @@ Numbers = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class CellConfig(Strict):
-    """Who belongs in it: whoever gave one of these answers to each of the named questions. `places` is for each stage;
+    """Who belongs in it: people who gave one of these answers to each named question. `places` is for each stage;
     `share` is of a stage's sittings."""
 
     name: Name

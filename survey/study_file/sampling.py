@@ -88,7 +88,7 @@ class DesignConfig(Strict):
     """`epsilon_greedy`, `uncertainty`, `softmax`: no candidate's chance is under this share of the uniform one; 0 by
     default, 0.1 for softmax."""
     rest_strata: int | None = Field(default=None, ge=1, le=MOST_STRATA)
-    """`epsilon_greedy`: into how many strata of equal size the rest is cut by score, 1 to 20; 1 by default. 9 beside a
+    """`epsilon_greedy`: into how many strata of equal size the rest is cut by score, 1 to 20; 1 by default. 9 with a
     `top_fraction` of 0.1 are deciles. Nine made a stage's interval 2 to 3 % narrower in simulation. Each needs answers:
     with few slots for the rest, keep 1. Only from a pool."""
     trade_off: float | None = Field(default=None, ge=LEAST_TRADE_OFF, le=1)
@@ -137,7 +137,7 @@ class DesignConfig(Strict):
 
 
 class RolesConfig(Strict):
-    """Slots beside the sampled ones. `control_kinds`: some of the instrument's kinds; empty means all of them."""
+    """Slots in addition to the sampled ones. `control_kinds`: some of the instrument's kinds; empty means all."""
 
     holdout: float = Field(default=0.1, ge=0, lt=1)
     """The share of each stage's sittings that is a uniform holdout: drawn from all items, never trained on; 0 to 1."""
@@ -293,12 +293,12 @@ def refuse_misplaced_pilots(stages: Sequence[StageConfig]) -> None:
 
 
 class EstimatesConfig(Strict):
-    """How estimates are made. `odds_ratio`: between unanswered and answered items, for the bounds that stand beside
+    """How estimates are made. `odds_ratio`: between unanswered and answered items, for the bounds that stand next to
     every figure where people left."""
 
     odds_ratio: float = Field(default=ODDS_RATIO, ge=1, le=100)
     """Where people leave: how much the odds of an answer may differ, at most, between items that were answered and
-    items that were given to somebody and not answered; 1 to 100. The bounds beside each figure rest on it."""
+    items that were given to somebody and not answered; 1 to 100. The bounds next to each figure rest on it."""
 
 
 class PredictorChoice(Strict):

@@ -53,7 +53,7 @@ class TextsConfig(Strict):
     """Whom to ask, up to 300 characters: an address, or a sentence that ends with a full stop. It stands at the foot of
     every page, after "Questions or problems?"."""
     answerer: AnswererConfig | None = None
-    """What the pages call whoever answers the questions; see `[texts.answerer]`. Without it "a large language
+    """What the pages call the one who answers the questions; see `[texts.answerer]`. Without it "a large language
     model"."""
 
     @model_validator(mode="before")
@@ -111,7 +111,7 @@ class StudyConfig(Strict):
     candidates: CandidatesConfig = CandidatesConfig()
     """Which items a stage may draw from; see `[candidates]`."""
     roles: RolesConfig = RolesConfig()
-    """Slots beside the sampled ones; see `[roles]`."""
+    """Slots in addition to the sampled ones; see `[roles]`."""
     predictor: PredictorConfig | None = None
     """What learns from the answers; see `[predictor]`. Without it every stage draws uniformly."""
     estimates: EstimatesConfig = EstimatesConfig()

@@ -27,7 +27,7 @@ class WaveConfig(Strict):
     returned ([panels.md](panels.md#later-waves))."""
     levels: Literal["kept", "drawn"] = "kept"
     """Whether a person keeps the levels of `[[conditions]]` with `per = "sitting"` that they had in the wave before,
-    with the chances of that draw, or has them drawn anew. Levels of items are always drawn anew."""
+    with the chances of that draw, or has them drawn again. Levels of items are always drawn again."""
 
 
 def refuse_misplaced_waves(stages: Sequence[StageConfig], waves: Sequence[WaveConfig]) -> None:

@@ -85,8 +85,8 @@ class BeliefUpdateOptions(Options):
     `"gap"`, how far people's belief is predicted to lie from what language models really do
     ([below](#sampling-where-people-and-models-part)). With several: `"additivity"` or `"last_change"`."""
     aid: Literal["none", "similar_questions"] = "none"
-    """`"similar_questions"`: beside the target, in how many of the questions most like it the model was really right;
-    see [An aid beside the target](#an-aid-beside-the-target). Needs real evidence. May differ by condition."""
+    """`"similar_questions"`: next to the target, in how many of the questions most like it the model was really right;
+    see [An aid next to the target](#an-aid-next-to-the-target). Needs real evidence. May differ by condition."""
     aid_questions: int = Field(default=10, ge=2, le=50)
     """How many similar questions the aid counts, 2 to 50."""
     aid_similarity: Literal["words", "embeddings"] = "words"

@@ -17,7 +17,7 @@ class NextTokenOptions(Options):
     unit: Literal["token", "character"] = "token"
     """What is guessed: `"token"`, or `"character"`, which is Shannon's game."""
     reveal: bool = True
-    """Whether people are told if a guess was right. The text goes on in any case."""
+    """Whether people see if a guess was right. The text goes on in any case."""
     priority: Literal["none", "gap", "uncertainty"] = "none"
     """What later stages sample by: `"none"`, `"gap"` or `"uncertainty"`."""
     priority_model: str = Field(default="", max_length=120)
