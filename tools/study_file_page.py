@@ -42,7 +42,7 @@ def page() -> str:
     from survey.study_file import StudyConfig
 
     models = {"top": StudyConfig, **dict(_tables(StudyConfig)), **_options()}
-    text = NOTE + SOURCE.read_text(encoding="utf-8")
+    text = SOURCE.read_text(encoding="utf-8").replace("\n\n", f"\n\n{NOTE}\n", 1)
     named = re.findall(r"(?m)^<!-- keys: (.+) -->$", text)
     if different := set(named) ^ models.keys():
         raise ValueError(f"{SOURCE.name} and the models differ in the tables {', '.join(sorted(different))}")
