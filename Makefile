@@ -10,7 +10,8 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-STAMP := $(VENV)/.installed-$(shell cat requirements/dev.lock Makefile 2>/dev/null | cksum | cut -d' ' -f1)
+LOCKS := $(wildcard requirements/*.lock)
+STAMP := $(VENV)/.installed-$(shell cat $(LOCKS) Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
 .PHONY: help install demo up check test test-all mutants lint format bench lock clean
 
@@ -19,7 +20,7 @@ help:  ## Show this list
 
 install: $(STAMP)  ## Make .venv from the lock
 
-$(STAMP): requirements/dev.lock
+$(STAMP): $(LOCKS)
 	@test -x $(BIN)/python || { \
 	  python="$(or $(PYTHON),$$(tools/pythons.sh | head -n 1))"; \
 	  "$${python:-false}" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' || { \
@@ -47,7 +48,7 @@ test: install  ## Run the tests but the thorough ones (ARGS="--repeat 3" for thr
 test-all: install  ## Run all tests, and all that use the database on PostgreSQL too
 	$(BIN)/python -m tests.run --all $(ARGS)
 
-mutants: install  ## Put small faults into a room, and list what no test notices (ARGS=survey/panels)
+mutants: install  ## Put small faults into a package, and list what no test notices (ARGS=survey/panels)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: install  ## ruff, mypy (django-stubs), import-linter
@@ -63,13 +64,9 @@ format: install  ## Let ruff rewrite what it can
 bench: install  ## Run every benchmark; each ends in one line of JSON
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit $$?; done
 
-lock: install  ## Resolve requirements/*.in again
-	$(BIN)/python -m pip install --quiet uv
-	cd requirements && for name in dev ml web extras; do \
-	  ../$(BIN)/uv pip compile --quiet --no-header --upgrade --python-version 3.11 --python-platform linux --generate-hashes \
-	    --override overrides.txt $$([ $$name = dev ] || echo -c dev.lock) $$name.in -o $$name.lock || exit 1; done
-	cd requirements && echo torch==$(TORCH_VERSION) | ../$(BIN)/uv pip compile --quiet --no-header --universal \
-	  --python-version 3.11 --generate-hashes -c ml.lock - -o torch.lock
+lock: install  ## Resolve requirements/*.in again (PACKAGE=name: upgrade this package alone)
+	$(PIP) uv
+	$(BIN)/python tools/lock.py $(if $(PACKAGE),--package $(PACKAGE))
 	@echo "Now: make install && $(BIN)/python tools/third_party_notices.py"
 
 clean:  ## Remove the virtual environment and every run-time file

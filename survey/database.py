@@ -29,8 +29,8 @@ WORKERS = 2 + 1 + 2
 PARENTS = 3
 COMMANDS = 5
 
-# Each database of a version before the first release has run this migration, which is now a part of the first one.
-BEFORE_THE_FIRST_RELEASE = ("survey", "0002_designs_and_roles")
+# Each database of a version before 1.0.0 has run this migration, which is now a part of the first one.
+BEFORE_FIRST_RELEASE = ("survey", "0002_designs_and_roles")
 
 # Seconds for which a connection that was found usable is known to be, as long as the database sends nothing of itself.
 KNOWN_FOR = 20.0
@@ -182,9 +182,9 @@ def version_of_others(loader: "MigrationLoader") -> tuple[str, str] | None:
     """
     ours = {config.label for config in apps.get_app_configs() if config.name.partition(".")[0] == "survey"}
     unknown = loader.applied_migrations.keys() - loader.disk_migrations.keys()
-    if BEFORE_THE_FIRST_RELEASE in unknown:
+    if BEFORE_FIRST_RELEASE in unknown:
         return (
-            "an early version, before the first release, made this database, which cannot be brought up to this one",
+            "a version before 1.0.0 made this database, which cannot be brought up to this one",
             "read it with the version that made it, and name an empty database in DATABASE_URL for this one",
         )
     if later := sorted(f"{app}.{name}" for app, name in unknown if app in ours):

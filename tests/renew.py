@@ -21,9 +21,10 @@ TESTS = {
     "golden": ["tests/golden/test_golden.py"],  # Exports and figures of the golden studies, with their codebooks.
     "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
     "rights": ["tests/authorization/test_table.py"],
+    "codebook": ["tests/survey/results/test_exporting.py::test_the_codebook_in_the_docs_is_what_an_export_writes"],
     "pictures": ["tests/documents/test_tutorial.py"],
 }
-COMMANDS = {"notices": ["tools/third_party_notices.py"]}
+COMMANDS = {"notices": ["tools/third_party_notices.py"], "study_file": ["tools/study_file_page.py"]}
 
 
 def main(arguments: list[str]) -> int:

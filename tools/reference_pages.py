@@ -1,7 +1,7 @@
 """Pages of the documents that are made from the code when the site is built: a hook of mkdocs.
 
-Commands come from their parsers, keys from the study file's model, settings from the file that reads them, and the
-addresses of the REST API from its OpenAPI document.
+Commands come from their parsers, settings from the file that reads them, and the addresses of the REST API from its
+OpenAPI document. Two pages that stand outside of docs/ are added to the site.
 """
 
 import os
@@ -14,6 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = "This page is made from the code.\n"
+# Pages of the site, with the files outside of docs/ that they show.
+OUTSIDE = {"benchmarks.md": "benchmarks/README.md", "python-client.md": "clients/python/README.md"}
 COMMON = {"help", "version", "settings", "pythonpath", "traceback", "no_color", "force_color", "verbosity"}
 READ = re.compile(r'read_(?P<kind>\w+)\(\s*"(?P<setting>[A-Z_]+)"')
 
@@ -24,7 +26,17 @@ def on_files(files: Any, config: Any) -> Any:
 
     for path, text in pages().items():
         files.append(File.generated(config, path, content=text))
+    for page, path in OUTSIDE.items():
+        text = re.sub(r"\]\((\.\./)+docs/", "](", (ROOT / path).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Called by mkdocs: links to the pages outside of docs/ lead to where the site has them."""
+    for name, path in OUTSIDE.items():
+        markdown = markdown.replace(f"](../{path}", f"]({name}")
+    return markdown
 
 
 def pages() -> dict[str, str]:
@@ -32,7 +44,6 @@ def pages() -> dict[str, str]:
     _set_up()
     return {
         "reference/commands.md": _commands(),
-        "reference/study-file.md": _study_file(),
         "reference/settings.md": _settings(),
         "reference/rest.md": _rest(),
     }
@@ -98,52 +109,6 @@ def _help_of(action: Action) -> str:
     words = "" if action.help in (None, SUPPRESS) else str(action.help)
     values = {"default": action.default, "prog": "hunch", "metavar": action.metavar}
     return words % values if "%(" in words else words
-
-
-# The study file
-
-
-def _study_file() -> str:
-    from survey.study_file import StudyConfig
-
-    schema = StudyConfig.model_json_schema()
-    parts = ["# Every key of the study file\n", MADE, "[The study file](../study-file.md) explains them.\n"]
-    parts += ["## At the top of the file\n", _keys(schema)]
-    for name, inner in sorted(schema.get("$defs", {}).items()):
-        if inner.get("properties"):
-            parts += [f"## {name.removesuffix('Config')}\n", f"{_cell(inner.get('description', ''))}\n", _keys(inner)]
-    return "\n".join(parts)
-
-
-def _keys(schema: dict[str, Any]) -> str:
-    required = set(schema.get("required", ()))
-    rows = [
-        [f"`{name}`", _cell(_type_of(key)), "required" if name in required else _default_of(key)]
-        for name, key in schema["properties"].items()
-    ]
-    return _table(["key", "type", "default"], rows)
-
-
-def _type_of(key: dict[str, Any]) -> str:
-    if "$ref" in key:
-        return "table " + key["$ref"].rsplit("/", 1)[1].removesuffix("Config")
-    if "const" in key or "enum" in key:
-        return " or ".join(f'"{one}"' for one in key.get("enum", [key.get("const")]))
-    for several in ("anyOf", "oneOf", "allOf"):
-        if several in key:
-            return " or ".join(dict.fromkeys(_type_of(one) for one in key[several] if one.get("type") != "null"))
-    if key.get("type") == "array":
-        return f"list of {_type_of(key.get('items', {}))}"
-    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "table"}
-    return words.get(key.get("type", ""), key.get("type", "any value"))
-
-
-def _default_of(key: dict[str, Any]) -> str:
-    default = key.get("default")
-    if default in (None, [], {}):
-        return "-"
-    text = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{_cell(text)}`" if len(text) <= 60 and text.strip() else "-"
 
 
 # Settings

@@ -30,9 +30,13 @@ class AnswererConfig(Strict):
     In German all of them in the nominative."""
 
     a: NameText
+    """At the first mention: `"a chatbot"`."""
     the: NameText
+    """Afterwards: `"the chatbot"`."""
     same: NameText
+    """`"the same chatbot"`."""
     another: NameText
+    """`"a different chatbot"`."""
 
     def form(self, name: str, *, begins: bool = False) -> str:
         """One of `FORMS`; as the beginning of a sentence with a capital letter."""

@@ -19,12 +19,21 @@ class AttentionCheckConfig(Strict):
     """
 
     name: FieldName
+    """The check's name in the stored answers."""
     after_item: int = Field(ge=1, le=200)
+    """After how many items it comes, 1 to `items`. In a shorter booklet it comes after the last one at the latest."""
     kind: Literal["instruction", "nonsense"]
+    """`"instruction"`: the text says which answer to choose. `"nonsense"`: everybody who reads it can see the right
+    answer. Never ask for memory or knowledge."""
     text: Text
+    """The question; an instruction must contain the right option word for word."""
     options: list[Text] = Field(min_length=2, max_length=11)
+    """2 to 11 answers, **the right one first**."""
     right: int = Field(default=1, ge=1, le=10)
+    """How many options, counted from the first, are right: for a nonsense item on a scale those in the right
+    direction."""
     shuffle: bool = True
+    """Whether each sitting has its own order. False shows a scale in the order of the file."""
 
     @model_validator(mode="after")
     def can_be_passed_and_failed(self) -> "AttentionCheckConfig":

@@ -29,26 +29,40 @@ MOST_EXAMPLES = 10
 
 class SittingConfig(Strict):
     items: int = Field(default=15, ge=1, le=200)
+    """Items in a sitting, 1 to 200."""
     expires_after_minutes: int = Field(default=60, ge=1, le=24 * 60)
+    """A sitting without activity for this long is expired and its open items go to others; 1 to 1440."""
     open_place_minutes: int = Field(default=15, ge=1, le=24 * 60)
+    """The same in an open study (`[panel] kind = "open"`), where it is shorter than `expires_after_minutes`: anybody
+    can begin there, so nobody holds a place for long without sending a page. 1 to 1440."""
     begins_per_address: int = Field(default=20, ge=0, le=100_000)
+    """How many sittings may begin from one network address within an hour, where people can be made up: in open
+    studies, and at panels that neither sign their addresses nor can be asked. 0: any number, for instance for a class
+    that shares one address."""
     attention_checks: list[AttentionCheckConfig] = Field(default=[], max_length=MOST_CHECKS)
+    """Questions between the items that show whether somebody reads; see `[[sitting.attention_checks]]`. Up to 10."""
 
 
 class InstrumentConfig(Strict):
     """`options` are checked by the instrument itself."""
 
     kind: str = "belief_update"
+    """The instrument by its name."""
     options: dict[str, Any] = {}
+    """The instrument's own options, which it checks."""
 
 
 class CheckConfig(Strict):
     """One comprehension check. The first option is the right one in the file; they are shown in random order."""
 
     name: FieldName
+    """The check's name in the stored attempts."""
     question: Text
+    """What is asked."""
     options: list[Text] = Field(min_length=2, max_length=6)
+    """2 to 6 answers, **the right one first**; they are shown in random order."""
     hint: HintText = ""
+    """Shown after a wrong first attempt, up to 2,000 characters."""
 
     @field_validator("options")
     @classmethod
@@ -60,16 +74,29 @@ class CheckConfig(Strict):
 
 class BlockConfig(Strict):
     kind: Literal["consent", "instructions", "practice", "checks", "items", "form", "debriefing", "end"]
+    """`"consent"`, `"instructions"`, `"practice"`, `"checks"`, `"items"`, `"form"`, `"debriefing"` or `"end"`."""
     name: Name | None = None
+    """The block's name in conditions and exports; a form needs one."""
     title: TitleText = ""
+    """The page's heading, up to 200 characters."""
     text: LongText = ""
+    """What the page says, up to 20,000 characters; needed by consent, instructions and debriefing."""
     version: str = Field(default="1", max_length=40)
+    """The version of the consent text; stored with each consent."""
     checks: list[CheckConfig] = []
+    """The comprehension checks of a block of kind `checks`; see `[[blocks.checks]]`."""
     fields: list[FieldConfig] = []
+    """The questions of a block of kind `form`; see `[[blocks.fields]]`."""
     example: dict[Name, ExampleText] = {}
+    """The texts of a block of kind `practice`, by the instrument's names; see below."""
     examples: list[dict[Name, ExampleText]] = Field(default=[], max_length=MOST_EXAMPLES)
+    """Several of them, up to 10: `[[blocks.examples]]` instead of `[blocks.example]`."""
     ready: Literal[READY_FORMS] | None = None  # type: ignore[valid-type]  # a tuple of literals
+    """A form that needs no `fields`: `"demographics"` (age, gender, education), `"ai_use"`, `"looked_up"` ("Did you
+    look anything up or ask an AI? Your pay is unaffected.") or `"comment"`. Its name and version are fixed."""
     asks_to_use: bool = False
+    """A debriefing that ends with two buttons, to let the data be used or to withdraw it. After the items, once. People
+    who withdraw count as finished, and are paid like everybody."""
 
     @property
     def all_examples(self) -> "list[dict[str, str]]":
@@ -151,11 +178,20 @@ class ConditionConfig(Strict):
     blocks' texts, `answerer` what pages call whoever answers, `options` the instrument's options."""
 
     factor: Name
+    """The factor's name in exports."""
     levels: list[Name] = Field(min_length=2, max_length=12)
+    """2 to 12 levels."""
     per: Literal["sitting", "item"] = "sitting"
+    """`"sitting"`: one level for everything that a person sees. `"item"`: a level for each item."""
     texts: dict[Name, dict[str, LongText]] = {}
+    """By level, other texts for blocks: `[conditions.texts.LEVEL]` with `BLOCK = "..."`, where BLOCK is a block's name,
+    or its kind where only one block has it."""
     answerer: dict[Name, AnswererConfig] = {}
+    """By level, another name for the one who answers; see `[conditions.answerer]`. Needs `per = "sitting"` and
+    `[texts.answerer]`."""
     options: dict[Name, dict[str, Any]] = {}
+    """By level, other options of the instrument: `[conditions.options.LEVEL]` with `OPTION = ...`. Only options that
+    change what a screen shows or asks may differ; the instrument's table says which."""
 
     @model_validator(mode="after")
     def levels_fit(self) -> "ConditionConfig":

@@ -48,10 +48,15 @@ class CompletionUrlsConfig(Strict):
     """Where people go after each outcome, at a generic panel that has an address for each."""
 
     completed: CompletionUrl = ""
+    """As `completion_url`, for those who finished."""
     no_consent: CompletionUrl = ""
+    """For those who did not agree."""
     failed_checks: CompletionUrl = ""
+    """For those who failed the comprehension checks."""
     screened_out: CompletionUrl = ""
+    """For those who were screened out by an answer or a quota."""
     study_full: CompletionUrl = ""
+    """For those who found all places taken."""
 
 
 class CompletionSignatureConfig(Strict):
@@ -62,12 +67,18 @@ class CompletionSignatureConfig(Strict):
     """
 
     algorithm: Literal["sha1", "sha256", "sha512"] = "sha256"
+    """The hash of the HMAC."""
     of: (
         list[Literal["slug", "person", "study", "submission", "outcome", "code"]]
         | Literal["address", "address_and_separator"]
     ) = "address"
+    """What is signed. A list of values in their order: `"slug"`, `"person"`, `"study"`, `"submission"`, `"outcome"`,
+    `"code"`, as they are before they are encoded for the address. Or `"address"`: the finished address before the `?`
+    or `&` of its last parameter, which holds the signature. `"address_and_separator"`: the same with that character."""
     separator: str = Field(default="\n", max_length=3)
+    """What joins the values of a list."""
     encoding: Literal["hex", "base64", "base64url"] = "hex"
+    """How the signature is written; base64url has no `=` at its end."""
 
     @model_validator(mode="after")
     def signs_each_once(self) -> "CompletionSignatureConfig":
@@ -97,9 +108,14 @@ class FormatConfig(Strict):
     """What an id of the panel must look like, beyond what every id must."""
 
     of: Literal["person", "study", "submission"]
+    """The id, which must have a parameter in `[panel.parameters]`."""
     characters: Literal["any", "digits", "hex", "letters_digits", "capitals_digits", "uuid"] = "any"
+    """`"digits"`, `"hex"`, `"letters_digits"`, `"capitals_digits"`, `"uuid"` (36 characters with four hyphens), or
+    `"any"` that an id may have."""
     shortest: int = Field(default=1, ge=1, le=128)
+    """The fewest characters."""
     longest: int = Field(default=128, ge=1, le=128)
+    """The most characters."""
 
     @model_validator(mode="after")
     def shortest_is_not_above_longest(self) -> "FormatConfig":

@@ -2,12 +2,12 @@
 
 from datetime import date
 
-from pydantic import Field
-
 from .base import Strict
 
 
 class DataConfig(Strict):
     """Until when personal data is kept. Data protection requires this date before the first person is asked."""
 
-    retention_until: date | None = Field(default=None, description="No stage opens without this date, or after it.")
+    retention_until: date | None = None
+    """Until when personal data is kept, as `2036-12-31`. No stage opens without it or after it. Once somebody has
+    agreed to take part, an amendment may give an earlier day and no later one."""

@@ -32,20 +32,40 @@ class FieldConfig(Strict):
     """One question of a form block."""
 
     name: FieldName
+    """The answer's name in exports."""
     label: Text
+    """What is asked."""
     kind: Literal["choice", "multiple", "likert", "text", "number"]
+    """`"choice"` (one of the options), `"multiple"` (any of them), `"likert"` (a point of a scale), `"text"` or
+    `"number"` (a whole number)."""
     options: list[Text] = Field(default=[], max_length=60)
+    """`choice`, `multiple`: the answers, 2 to 60."""
     values: list[Name] = []
+    """`choice`, `multiple`: what is stored for each option; by default its text in the file's first language. Needed by
+    `exclusive` and `screen_out` in a file of several languages."""
     exclusive: list[str] = []
+    """`multiple`: options (by value, where there are values) that go with no other one, such as "none of these"."""
     screen_out: list[str] = []
+    """`choice`, before the items, required: people who give one of these answers get no further questions, and the code
+    for `screened_out`."""
     prefer_not_to_say: bool = False
+    """`choice`, `multiple`, `likert`: a last option not to say, stored as `prefer_not_to_say`."""
     points: int | None = Field(default=None, ge=2, le=11)
+    """`likert`: how many points, 2 to 11."""
     labels: list[Text] = []
+    """`likert`: the words of both ends, or of every point."""
     required: bool = False
+    """Whether it must be answered."""
     minimum: int | None = None
+    """The smallest number that is accepted."""
     maximum: int | None = None
+    """The largest number that is accepted."""
     bands: list[int] = Field(default=[], max_length=12)
+    """`number`: how `estimate --by` cuts the answers: the first number of each band after the lowest, so that `[30,
+    50]` is under 30, 30 to 49, and 50 or more; up to 12. Without it the people's quartiles are taken. Respondents do
+    not see them."""
     max_characters: int | None = Field(default=None, ge=1, le=LONGEST_TEXT)
+    """`text`: the longest text that is accepted; at most, and by default, 5,000."""
 
     @model_validator(mode="after")
     def fits_its_kind(self) -> "FieldConfig":

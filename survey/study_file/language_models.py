@@ -17,11 +17,18 @@ class LanguageModelConfig(Strict):
     `file:CSV`."""
 
     name: ModelName
+    """The name in tables, up to 120 characters. No two models have the same."""
     source: str = Field(pattern=r"^(local|endpoint|ngram|file):\S.*$", max_length=500)
-    family: str = Field(default="", max_length=80, description="Models of one family get one colour in figures.")
-    training_mb: float | None = Field(default=None, gt=0, description="Megabytes of text that it learnt from.")
-    vocabulary: int | None = Field(default=None, ge=1, description="Tokens that it knows, for normalised perplexity.")
-    trained: date | None = Field(default=None, description="The last day of what it may have learnt.")
+    """What reads: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME` or `file:CSV`
+    ([language-models.md](language-models.md#how-well-models-predict-texts))."""
+    family: str = Field(default="", max_length=80)
+    """Models of one family get one colour in figures."""
+    training_mb: float | None = Field(default=None, gt=0)
+    """Megabytes of text that it learnt from."""
+    vocabulary: int | None = Field(default=None, ge=1)
+    """How many tokens it knows, for perplexity as a share of them."""
+    trained: date | None = None
+    """The last day of what it may have learnt. Without it a text may be older than the model."""
 
 
 def refuse_same_names(models: Sequence[LanguageModelConfig]) -> None:

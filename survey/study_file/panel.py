@@ -27,7 +27,9 @@ class RangeConfig(Strict):
     """From `lower` to `upper`, both included; one of them may be left out. Numbers or dates."""
 
     lower: float | date | None = None
+    """The lowest value that is admitted."""
     upper: float | date | None = None
+    """The highest."""
 
     @model_validator(mode="after")
     def has_an_end(self) -> "RangeConfig":
@@ -47,10 +49,16 @@ class FilterConfig(Strict):
     filters. `weightings` ask for so many people of each value."""
 
     filter_id: str = Field(min_length=1, max_length=100)
+    """For instance `"fluent-languages"`."""
     selected_values: list[str] = Field(default=[], max_length=500)
+    """The panel's ids of the chosen values."""
     selected_range: RangeConfig | None = None
+    """Instead of values; see `[panel.filters.selected_range]`."""
     weightings: dict[str, Annotated[int, Field(ge=1, le=100_000)]] = {}
+    """By chosen value, a whole number: how many people of each, as a ratio or as counts."""
     selected_filters: list["FilterConfig"] = Field(default=[], max_length=50)
+    """For the groups `"and"` and `"or"` alone: the filters in the group, with the same keys. Groups lie in each other
+    at most three deep."""
 
     @model_validator(mode="after")
     def selects_something(self) -> "FilterConfig":
@@ -82,10 +90,15 @@ class CodesConfig(Strict):
     """What the panel does on each completion code."""
 
     completed: Literal["manually_review", "automatically_approve"] = "manually_review"
+    """`"manually_review"`: approved by `reconcile --approve`. `"automatically_approve"`: by the panel at once."""
     no_consent: Literal["manually_review", "request_return"] = "request_return"
+    """`"request_return"` or `"manually_review"`."""
     failed_checks: Literal["manually_review", "request_return"] = "request_return"
+    """The same."""
     study_full: Literal["manually_review", "request_return"] = "request_return"
+    """The same."""
     screened_out: Literal["manually_review", "request_return"] = "request_return"
+    """The same; posted only where a form has `screen_out` or a quota screens out."""
 
 
 # Names that the pages and the API use themselves. A panel's parameter with such a name would be mixed up with theirs.
@@ -117,10 +130,16 @@ class ParametersConfig(Strict):
     """The names of the parameters in a generic panel's address. A signed address has `time` and `signature` as well."""
 
     person: ParameterName = "pid"
+    """The parameter with the panel's id of a person."""
     study: ParameterName | None = None
+    """The parameter with its study, if it sends one."""
     submission: ParameterName | None = None
+    """The parameter with the participation, if it sends one: a sitting can be continued only in the same
+    participation."""
     time: ParameterName | None = None
+    """With `signed_entry`: the parameter with the time at which the address was signed; `ts` if it is left out."""
     signature: ParameterName | None = None
+    """With `signed_entry`: the parameter with the signature; `sig` if it is left out."""
 
     @model_validator(mode="after")
     def names_differ(self) -> "ParametersConfig":
@@ -201,33 +220,79 @@ class PanelConfig(Strict):
     """
 
     kind: PanelName = "open"
+    """`"open"`: anybody with the address. `"prolific"`: people whose link carries PROLIFIC_PID, STUDY_ID and
+    SESSION_ID. `"generic"`: people of another panel, whose link carries the `parameters`. `"links"`: people with one of
+    the links that `hunch links` makes, one person for each link. Or the name of a panel from another package ([Adding a
+    panel](panels.md#adding-a-panel))."""
     options: dict[str, Any] = {}
+    """The panel's own options; the four above have none."""
     completion_url: CompletionUrl = ""
+    """Where the end page's button leads, `https://` only (except on loopback); `{code}` stands for the completion code.
+    `generic`: other placeholders too, see `[panel.completion_urls]`."""
     parameters: ParametersConfig | None = None
+    """`generic`: the names of the parameters in its address; see `[panel.parameters]`."""
     formats: list[FormatConfig] = Field(default=[], max_length=3)
+    """`generic`: what the panel's ids look like; see `[[panel.formats]]`."""
     completion_urls: CompletionUrlsConfig | None = None
+    """`generic`: an address for each outcome; see `[panel.completion_urls]`."""
     completion_signature: CompletionSignatureConfig | None = None
+    """`generic`: how `{signature}` in these addresses is made; see `[panel.completion_signature]`."""
     currency: Literal["USD", "GBP"] = "USD"
+    """What `reward` and all other money is counted in: the currency of your account at the panel."""
     reward: Whole | None = Field(default=None, ge=1, le=100_000)
+    """Cents for a finished sitting. Needed before anything is posted. A stage does not open if this is below the
+    panel's minimum per hour."""
     places: Whole | None = Field(default=None, ge=1, le=100_000)
+    """Places of a posting; by default the stage's free booklets when it is drafted."""
     expected_minutes: Whole | None = Field(default=None, ge=1, le=600)
+    """How long a sitting takes, as stated to the panel; by default `minutes` of `[texts]`."""
     maximum_minutes: Whole | None = Field(default=None, ge=2, le=24 * 60 - 1)
+    """After how long the panel gives the place to somebody else; by default the panel's own rule."""
     spending_cap: Cents | None = None
+    """Cents that the study may cost: rewards, screen-outs and bonuses, with the panel's fees and VAT. Nothing is
+    published or paid without it."""
     turned_away_pay: Cents = 0
+    """Cents for those who consented and then found all places taken, once a person. Later visits that find no place
+    either are flagged `came_before`."""
     bonus_per_point: Cents = 0
+    """Cents for each point of an instrument's score, for those who finished."""
     exclude_people_of: list[Slug] = Field(default=[], max_length=100)
+    """Slugs of studies on this server; people who took part in one of them are not admitted."""
     signed_entry: bool = False
+    """Admit only links that the panel signed. `prolific`: needs the feature switched on in your workspace. `generic`:
+    needs `HUNCH_GENERIC_SECRET`; what is signed is in [panels.md](panels.md#signed-addresses)."""
     screen_out_pay: Whole | None = Field(default=None, ge=1, le=100_000)
+    """Cents for each person whom an answer of a form or a quota screens out. `generic`, `links`: part of what the list
+    says is owed. `prolific`: paid by Prolific itself (its fixed screen-out payment, if your workspace has it), below
+    the reward; at least 10 pence or 14 cents."""
     screen_out_places: Whole | None = Field(default=None, ge=1, le=100_000)
+    """With `screen_out_pay`: how many people a posting may screen out; then Prolific pauses it. Pay times places counts
+    under `spending_cap`. Elsewhere it is for the sum of the cost alone."""
     project: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
+    """`prolific`: the id of the project that drafts belong to, and so the wallet that pays; by default the account's
+    first one."""
     devices: list[Literal["desktop", "tablet", "mobile"]] = []
+    """Any of `"desktop"`, `"tablet"`, `"mobile"`; by default all."""
     filters: list[FilterConfig] = Field(default=[], max_length=50)
+    """Whom the panel may send; see `[[panel.filters]]`."""
     filter_set: str | None = Field(default=None, pattern=r"^[0-9A-Za-z_-]{1,64}$")
+    """Instead of `filters`: the id of a filter set that you made at Prolific."""
     participant_group: str | None = Field(default=None, min_length=1, max_length=100)
+    """`prolific`: the name of a participant group of your workspace (or of `project`), made where there is none.
+    Whoever begins here is put into it, and later postings keep its members away, and nobody else. Several studies may
+    name the same group. Needs `project`, or `HUNCH_PROLIFIC_WORKSPACE`; with either, a study of several stages has the
+    group `SLUG took part` where none is named."""
     representative_sample: Sample | None = None
+    """`prolific`: draws the sample by itself; instead of filters. One of `"UK_REP_SAMPLE"`, `"UK_REGIONAL_REP_SAMPLE"`,
+    `"REP_SAMPLE_UK_ENGLISH_AGE_POLITICAL_AFFILIATION"`, `"US_REP_SAMPLE"`, `"US_REGIONAL_REP_SAMPLE"`,
+    `"REP_SAMPLE_US_ENGLISH_AGE_POLITICAL_AFFILIATION"`, `"REP_SAMPLE_US_ENGLISH_AGE_POLITICAL_AFFILIATION_ETHNICITY"`.
+    Its own fee counts under `spending_cap`."""
     content_warning: Literal["explicit", "sensitive"] | None = None
+    """`prolific`: the warning that people see before they take part."""
     content_warning_details: str = Field(default="", max_length=1000)
+    """`prolific`: what the warning is about."""
     codes: CodesConfig = CodesConfig()
+    """What the panel does on each code; see `[panel.codes]`."""
 
     @model_validator(mode="after")
     def the_turned_away_earn_no_more(self) -> "PanelConfig":

@@ -19,14 +19,21 @@ Numbers = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class CellConfig(Strict):
-    """Who belongs in it: whoever gave one of these answers to each of the named questions. `places` is for each stage;
+    """Who belongs in it: people who gave one of these answers to each named question. `places` is for each stage;
     `share` is of a stage's sittings."""
 
     name: Name
+    """Its name."""
     answers: dict[FieldName, list[str]] = {}
+    """By question of the kind `choice` or `likert`: a list of values, as they are stored. `{ gender = ["woman"], region
+    = ["north", "east"] }`"""
     between: dict[FieldName, Numbers] = {}
+    """By question of the kind `number`: the lowest and the highest number."""
     places: int | None = Field(default=None, ge=1, le=100_000)
+    """How many people of each stage."""
     share: float | None = Field(default=None, gt=0, le=1)
+    """Instead of `places`: which part of a stage's sittings. The places of all cells are rounded so that they add
+    up."""
 
     @model_validator(mode="after")
     def says_who_and_how_many(self) -> "CellConfig":
@@ -69,9 +76,14 @@ class QuotaConfig(Strict):
     in no cell."""
 
     name: Name
+    """Its name: lower-case letters, digits and `_`."""
     when_full: Literal["study_full", "screened_out"] = "study_full"
+    """How a person ends whose cell is full, and so the code, the address and the pay: turned away (`turned_away_pay`),
+    or screened out with pay (`screen_out_pay`)."""
     otherwise: Literal["screened_out", "study_full", "admit"] = "screened_out"
+    """What becomes of people who belong in no cell."""
     cells: list[CellConfig] = Field(min_length=1, max_length=100)
+    """The cells; see `[[quotas.cells]]`. No two may hold the same person."""
 
     @model_validator(mode="after")
     def cells_fit(self) -> "QuotaConfig":

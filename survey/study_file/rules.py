@@ -16,8 +16,11 @@ FLAGS: tuple[FlagName, ...] = get_args(FlagName)
 class SpeederRule(Strict):
     """Flags people who are faster than anybody can read. 0 switches one of the two limits off."""
 
-    seconds_per_item: float = Field(default=4.0, ge=0, le=3600, description="Flags a median item below this.")
-    words_per_second: float = Field(default=12.0, ge=0, le=1000, description="Flags a median item above this.")
+    seconds_per_item: float = Field(default=4.0, ge=0, le=3600)
+    """Flagged if the median item took less than this many seconds; 0 for no such limit."""
+    words_per_second: float = Field(default=12.0, ge=0, le=1000)
+    """Flagged if the median item was read faster than this; only the words of the questions count; 0 for no such
+    limit."""
 
     @model_validator(mode="after")
     def flags_somebody(self) -> "SpeederRule":
@@ -27,34 +30,48 @@ class SpeederRule(Strict):
 
 
 class SameAnswersRule(Strict):
-    share: float = Field(default=0.9, gt=0, le=1, description="The share of the most frequent answer.")
-    items: int = Field(default=8, ge=2, le=200, description="With fewer answered items nobody is flagged.")
+    share: float = Field(default=0.9, gt=0, le=1)
+    """Flagged if one answer makes up this share or more of all answers to the same kind of question (priors, or
+    posteriors)."""
+    items: int = Field(default=8, ge=2, le=200)
+    """Sittings with fewer answers of that kind are not flagged; 2 to 200."""
 
 
 class AttentionRule(Strict):
-    failed: int = Field(default=1, ge=1, le=20, description="Flagged from this number of failed checks on.")
+    failed: int = Field(default=1, ge=1, le=20)
+    """Flagged if this many of the `[[sitting.attention_checks]]`, or more, were failed."""
 
 
 class LookedUpRule(Strict):
     """An answer to a choice in a form. The defaults fit the ready form of this name."""
 
     block: Name = "looked_up"
+    """The form."""
     field: Name = "looked_up"
+    """The choice in it."""
     values: list[str] = Field(default=["looked_up", "asked_ai", "both"], min_length=1, max_length=60)
+    """The answers that flag, by the field's `values` (or options); by default all of the ready form's except "no"."""
 
 
 class HiddenRule(Strict):
-    share: float = Field(default=0.5, gt=0, le=1, description="The share of the time on items with the page hidden.")
+    share: float = Field(default=0.5, gt=0, le=1)
+    """Flagged if the page was hidden for this share or more of the time on items' screens, as the browser measured
+    it."""
 
 
 class FlagsConfig(Strict):
     """A rule applies if the file has its table."""
 
     speeder: SpeederRule | None = None
+    """Faster than one can read; see `[flags.speeder]`."""
     same_answers: SameAnswersRule | None = None
+    """Always the same answer; see `[flags.same_answers]`."""
     attention: AttentionRule | None = None
+    """Failed attention checks; see `[flags.attention]`."""
     looked_up: LookedUpRule | None = None
+    """Said that they looked something up; see `[flags.looked_up]`."""
     hidden: HiddenRule | None = None
+    """Had the page in the background; see `[flags.hidden]`."""
 
     @property
     def names(self) -> tuple[FlagName, ...]:
@@ -66,6 +83,7 @@ class ExclusionsConfig(Strict):
     """Whose answers do not count: those of sittings that have one of these flags when their stage is frozen."""
 
     flags: list[FlagName] = Field(default=[], max_length=len(FLAGS))
+    """Answers of sittings with one of these flags are left out; none by default."""
 
 
 def refuse_what_does_not_fit(

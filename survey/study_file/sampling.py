@@ -27,8 +27,11 @@ class QuestionsConfig(Strict):
     """Which questions of the bank the study draws from."""
 
     tasks: list[str] = []
+    """Only questions of these tasks; empty for all."""
     max_characters: int | None = Field(default=None, ge=1)
+    """Only questions that have at most this many characters, markup not counted."""
     max_words: int | None = Field(default=None, ge=1)
+    """Only questions that have at most this many words, options included."""
 
 
 # Which keys of [candidates] belong to which kind.
@@ -37,10 +40,18 @@ CANDIDATES: dict[str, tuple[str, ...]] = {"pool": ("size",), "exhaustive": ("sco
 
 class CandidatesConfig(Strict):
     kind: Literal["pool", "exhaustive"] = "pool"
+    """`"pool"`: each stage has a uniform random pool of all items there are, scored before it is drawn from.
+    `"exhaustive"`: each stage draws from all items there are."""
     size: int = Field(default=3000, ge=1, le=5_000_000)
+    """`pool`: items in the pool, up to 5,000,000; if there are fewer items, all of them."""
     scored_pairs: int = Field(default=12_000, ge=200, le=5_000_000)
+    """`exhaustive`: pairs that the predictor scores, from which the fast scorer of all pairs learns; 200 to
+    5,000,000."""
     rank: int = Field(default=96, ge=1, le=512)
+    """`exhaustive`: the size of the fast scorer; 1 to 512."""
     shortlist: int = Field(default=0, ge=0, le=5_000_000)
+    """`exhaustive`, in epsilon-greedy stages: how many pairs, the best by the fast scorer, are scored again by the
+    predictor itself; 0 for none."""
 
 
 DESIGNS: dict[str, type[Design]] = {
@@ -65,18 +76,40 @@ class DesignConfig(Strict):
     """A design and its own parameters; those of other designs are None."""
 
     kind: Literal["uniform", "epsilon_greedy", "proportional", "softmax", "uncertainty", "test_set"] = "uniform"
+    """`"uniform"`, `"epsilon_greedy"`, `"proportional"`, `"softmax"`, `"uncertainty"` or `"test_set"`. The first stage
+    must be uniform, and the stage before one of another kind must train."""
     epsilon: float | None = Field(default=None, ge=0, le=1)
+    """`epsilon_greedy`, `uncertainty`: the share of slots drawn from the rest of the candidates; 0 to 1, 0.1 by
+    default."""
     top_fraction: float | None = Field(default=None, gt=0, lt=1)
+    """`epsilon_greedy`, `uncertainty`, `test_set`: the share of candidates that is the top; above 0 and below 1; 0.1 by
+    default, 0.01 in a test set."""
     floor: float | None = Field(default=None, ge=0, le=1)
+    """`epsilon_greedy`, `uncertainty`, `softmax`: no candidate's chance is under this share of the uniform one; 0 by
+    default, 0.1 for softmax."""
     rest_strata: int | None = Field(default=None, ge=1, le=MOST_STRATA)
+    """`epsilon_greedy`: into how many strata of equal size the rest is cut by score, 1 to 20; 1 by default. 9 with a
+    `top_fraction` of 0.1 are deciles. Nine made a stage's interval 2 to 3 % narrower in simulation. Each needs answers:
+    with few slots for the rest, keep 1. Only from a pool."""
     trade_off: float | None = Field(default=None, ge=LEAST_TRADE_OFF, le=1)
+    """`proportional`: between finding and estimating, 0.02 to 1. The share of the slots that all candidates get alike:
+    near 0 most changes are found, at 1 the stage is uniform and the interval is narrowest; 0.2 by default."""
     power: float | None = Field(default=None, gt=0, le=100)
+    """`proportional`: the other slots go to candidates in proportion to this power of their predicted chance; above 0
+    to 100, 16 by default."""
     temperature: float | None = Field(default=None, gt=0)
+    """`softmax`: chances are proportional to exp(score / temperature); 0.1 by default."""
     by: Literal["closeness", "disagreement"] | None = None
+    """`uncertainty`: `"closeness"` of the prediction to 1/2 (the default), or `"disagreement"` of the predictor's
+    members."""
     pairs: int | None = Field(default=None, ge=1, le=100_000)
+    """`test_set`: items that are drawn; 492 by default."""
     responses_per_pair: int | None = Field(default=None, ge=1, le=1000)
+    """`test_set`: different people who answer each item; 9 by default."""
     bottom_fraction: float | None = Field(default=None, gt=0, lt=1)
+    """`test_set`: the share of candidates, by score, that is the bottom; 0.01 by default."""
     top_share: float | None = Field(default=None, ge=0, le=1)
+    """`test_set`: the share of items from the top, the others are from the bottom; 2/3 by default."""
 
     @model_validator(mode="before")
     @classmethod
@@ -104,19 +137,25 @@ class DesignConfig(Strict):
 
 
 class RolesConfig(Strict):
-    """Slots beside the sampled ones. `control_kinds`: some of the instrument's kinds; empty means all of them."""
+    """Slots in addition to the sampled ones. `control_kinds`: some of the instrument's kinds; empty means all."""
 
     holdout: float = Field(default=0.1, ge=0, lt=1)
+    """The share of each stage's sittings that is a uniform holdout: drawn from all items, never trained on; 0 to 1."""
     controls: float = Field(default=0.0667, ge=0, lt=1)
+    """The share of slots that are controls; 0 to 1."""
     control_kinds: list[Name] | None = Field(default=None, min_length=1)
+    """Which controls the instrument asks; by default all that it has."""
 
 
 class StageRolesConfig(Strict):
     """What differs from the study's roles in one stage."""
 
     holdout: float | None = Field(default=None, ge=0, lt=1)
+    """As in `[roles]`, for this stage."""
     controls: float | None = Field(default=None, ge=0, lt=1)
+    """As in `[roles]`, for this stage."""
     control_kinds: list[Name] | None = Field(default=None, min_length=1)
+    """As in `[roles]`, for this stage."""
 
 
 class StopConfig(Strict):
@@ -125,8 +164,13 @@ class StopConfig(Strict):
     levels of that factor instead. `after`: nobody looks before so many people have answered."""
 
     width: float = Field(gt=0)
+    """Above 0. The stage ends as soon as the interval of the instrument's first figure is narrower than this, in the
+    figure's unit: 0.04 are 4 points of a share."""
     factor: Name | None = None
+    """The interval is that of the difference between the two levels of this factor of `[[conditions]]`, instead of the
+    mean."""
     after: int = Field(default=30, ge=30, le=100_000)
+    """Nobody looks before so many people have answered; 30 or more."""
 
     def in_words(self, most: int) -> str:
         """The rule of a stage with so many sittings."""
@@ -144,15 +188,27 @@ class StageConfig(Strict):
     the same number. `ties`: the majority label of a test set's item of which just half of the answers have label 1."""
 
     sittings: int = Field(ge=1, le=100_000)
+    """Places in the stage; the plan has this many booklets of `items` slots."""
     responses_per_item: int = Field(default=1, ge=1, le=1000)
+    """How many different people answer each sampled item: so many times fewer items are drawn, and the slots must
+    divide. In a test set the same as `responses_per_pair`. A holdout's items have one answer each."""
     design: DesignConfig = DesignConfig()
+    """How slots are drawn; see `[stages.design]`."""
     roles: StageRolesConfig = StageRolesConfig()
+    """What differs from the study's roles in this stage; see `[stages.roles]`."""
     opens: Literal["by_hand", "automatically"] = "by_hand"
+    """`"automatically"`: the stage opens as soon as it is planned."""
     train: bool = True
+    """Whether a predictor is trained when the stage closes. False saves time after the last stage."""
     pilot: bool = False
+    """A trial with real people before the first main stage; see below."""
     wave: int = Field(default=1, ge=1, le=21)
+    """The wave that the stage belongs to; see `[[waves]]`."""
     ties: Ties | None = None
+    """`test_set`: the majority label of an item of which just half of the answers have label 1 (for beliefs: changed):
+    `"label_0"` (the default, as in the paper), `"label_1"`, or `"left_out"`: such items have no label."""
     stop: StopConfig | None = None
+    """Ends the stage before all places are used, once an interval is narrow enough; see `[stages.stop]`."""
 
     @model_validator(mode="after")
     def stop_fits(self) -> "StageConfig":
@@ -237,29 +293,36 @@ def refuse_misplaced_pilots(stages: Sequence[StageConfig]) -> None:
 
 
 class EstimatesConfig(Strict):
-    """How estimates are made. `odds_ratio`: between unanswered and answered items, for the bounds that stand beside
+    """How estimates are made. `odds_ratio`: between unanswered and answered items, for the bounds that stand next to
     every figure where people left."""
 
     odds_ratio: float = Field(default=ODDS_RATIO, ge=1, le=100)
+    """Where people leave: how much the odds of an answer may differ, at most, between items that were answered and
+    items that were given to somebody and not answered; 1 to 100. The bounds next to each figure rest on it."""
 
 
 class PredictorChoice(Strict):
     """A predictor by its name. `params` are checked by the predictor itself."""
 
     name: str = "bert"
+    """`"bert"`, `"hybrid"`, `"embedding_xgboost"`, `"causal_lm"`, `"llm_prompt"`, `"logistic"`, or a baseline:
+    `"previous_correct"`, `"same_task"`."""
     params: dict[str, Any] = {}
+    """The predictor's own parameters; they replace its defaults."""
 
 
 class ComparedConfig(PredictorChoice):
     """One more predictor, trained on the same answers and evaluated next to the main one."""
 
     name: str
+    """A further predictor, trained on the same answers once the next stage is planned."""
 
 
 class PredictorConfig(PredictorChoice):
     """The predictor that scores the next stage's candidates, and others to compare with it."""
 
     compared: list[ComparedConfig] = Field(default=[], max_length=10)
+    """Other predictors to compare with it; see `[[predictor.compared]]`. Up to 10."""
 
     @model_validator(mode="after")
     def predictors_differ(self) -> "PredictorConfig":

@@ -39,12 +39,22 @@ class TextsConfig(Strict):
     """
 
     language: Language = "en"
+    """The language that the file's texts are in; the pages' own words follow it, whatever the browser asks for."""
     languages: list[Language] = Field(default=[], max_length=2)
+    """Instead of `language`, for a study in several: the first one is shown until the respondent chooses another."""
     bank_language: str = Field(default="", pattern=r"^([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$", max_length=20)
+    """The language of the bank's questions, such as `"en"`, if it is not that of the pages: screen readers then
+    pronounce them correctly."""
     welcome: Text = Field(default=WELCOME, validate_default=True)
-    minutes: int = Field(default=12, ge=1, le=600, description="What the welcome page says a sitting takes.")
+    """The first page."""
+    minutes: int = Field(default=12, ge=1, le=600)
+    """How long a sitting takes, as the first page says; 1 to 600."""
     contact: Contact = ""
+    """Whom to ask, up to 300 characters: an address, or a sentence that ends with a full stop. It stands at the foot of
+    every page, after "Questions or problems?"."""
     answerer: AnswererConfig | None = None
+    """What the pages call the one who answers the questions; see `[texts.answerer]`. Without it "a large language
+    model"."""
 
     @model_validator(mode="before")
     @classmethod
@@ -87,28 +97,52 @@ def _refuse_placeholders(given: Any, *, named: bool) -> None:
 
 class StudyConfig(Strict):
     slug: Slug
+    """The study's name in addresses and commands: small letters, digits and hyphens, up to 80."""
     title: StudyTitle
+    """What respondents read at the top of the first page; up to 200 characters."""
     bank: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(@[1-9][0-9]*)?$", max_length=100)]
+    """The question bank: `NAME` for its newest version, or `NAME@VERSION`."""
     seed: int = Field(ge=0, lt=SEED_LIMIT)
+    """Every random draw of the study descends from it; 0 to 2^53 - 1."""
     instrument: InstrumentConfig = InstrumentConfig()
+    """What an item is; see `[instrument]`."""
     questions: QuestionsConfig = QuestionsConfig()
+    """Which questions of the bank take part; see `[questions]`."""
     candidates: CandidatesConfig = CandidatesConfig()
+    """Which items a stage may draw from; see `[candidates]`."""
     roles: RolesConfig = RolesConfig()
+    """Slots in addition to the sampled ones; see `[roles]`."""
     predictor: PredictorConfig | None = None
+    """What learns from the answers; see `[predictor]`. Without it every stage draws uniformly."""
     estimates: EstimatesConfig = EstimatesConfig()
+    """How estimates are made; see `[estimates]`."""
     sitting: SittingConfig = SittingConfig()
+    """The size of a sitting; see `[sitting]`."""
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
+    """The rounds of collection in their order; see `[[stages]]`. 1 to 50."""
     waves: list[WaveConfig] = Field(default=[], max_length=MOST_WAVES)
+    """When the same people come back; see `[[waves]]`. Up to 20."""
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
+    """What a respondent walks through; see `[[blocks]]`. 1 to 60."""
     conditions: list[ConditionConfig] = []
+    """Factors that differ between sittings or items; see `[[conditions]]`."""
     quotas: list[QuotaConfig] = Field(default=[], max_length=20)
+    """How many people with certain answers a stage takes; see `[[quotas]]`. Up to 20."""
     blind: bool = False
+    """Hides who had which level of `[[conditions]]` until an owner unblinds the study; see [Blind
+    studies](#blind-studies)."""
     panel: PanelConfig = PanelConfig()
+    """Where respondents come from; see `[panel]`."""
     data: DataConfig = DataConfig()
+    """How long personal data is kept; see `[data]`."""
     flags: FlagsConfig = FlagsConfig()
+    """Rules that flag sittings; see `[flags]`."""
     exclusions: ExclusionsConfig = ExclusionsConfig()
+    """Which flags leave answers out; see `[exclusions]`."""
     models: list[LanguageModelConfig] = Field(default=[], max_length=MOST_MODELS)
+    """Language models that read the study's items; see `[[models]]`."""
     texts: TextsConfig = TextsConfig()
+    """Texts outside the blocks; see `[texts]`."""
 
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
     _problems: tuple[str, ...] = PrivateAttr(default=())

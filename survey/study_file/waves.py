@@ -19,9 +19,15 @@ class WaveConfig(Strict):
     """
 
     after_days: int = Field(ge=0, le=3650)
+    """How many days after finishing the wave before a person may begin this one; 0 to 3650."""
     open_days: int = Field(ge=1, le=3650)
+    """For how many days they may then begin; 1 to 3650."""
     invite: Literal["all_who_finished"] = "all_who_finished"
+    """Who may come: everybody who finished the wave before. Not whom the panel lists as rejected, screened out or
+    returned ([panels.md](panels.md#later-waves))."""
     levels: Literal["kept", "drawn"] = "kept"
+    """Whether a person keeps the levels of `[[conditions]]` with `per = "sitting"` that they had in the wave before,
+    with the chances of that draw, or has them drawn again. Levels of items are always drawn again."""
 
 
 def refuse_misplaced_waves(stages: Sequence[StageConfig], waves: Sequence[WaveConfig]) -> None:

@@ -1,6 +1,7 @@
 """What the documents say is there: commands, options, settings, files and make targets. None is left out of them."""
 
 import re
+import shutil
 import tomllib
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
@@ -8,11 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
+from towncrier.build import _main as towncrier
 
 ROOT = Path(settings.BASE_DIR)
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"])
+NAMES = [path.relative_to(ROOT).as_posix() for path in PAGES]
 COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 OPERATION = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
 NOT_OURS = {"DJANGO_SETTINGS_MODULE"}
@@ -81,6 +85,11 @@ def rows_of_commands() -> list[tuple[str, str]]:
     return [(name, rest) for name, rest in found if name != "make"]
 
 
+def released() -> list[str]:
+    """The versions in the changelog, the newest first."""
+    return re.findall(r"(?m)^## (\S+) \(\d{4}-\d\d-\d\d\)$", text_of(ROOT / "CHANGELOG.md"))
+
+
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
     rows = set(re.findall(r"(?m)^\| `([A-Z_]+)` \|", OPERATION))
     assert rows == read_by_settings() | read_by_predictors()
@@ -105,7 +114,7 @@ def test_every_command_and_option_in_the_table_exists() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
     for code in code_of(page):
         for name, rest in CALL.findall(code.replace("\\\n", " ")):
@@ -118,7 +127,7 @@ def test_the_pages_do_name_commands() -> None:
     assert sum(len(CALL.findall(code)) for page in PAGES for code in code_of(page)) > 40
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_file_and_heading_that_a_page_links_to_exists(page: Path) -> None:
     for link in re.findall(r"\]\(([^):\s]+)\)", text_of(page)):
         name, _sharp, anchor = link.partition("#")
@@ -127,14 +136,16 @@ def test_every_file_and_heading_that_a_page_links_to_exists(page: Path) -> None:
         assert not anchor or anchor in anchors_of(target), f"{page.name} links to {link}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_path_that_a_page_names_exists(page: Path) -> None:
-    pattern = r"(?<![\w/.])((?:benchmarks|docs|studies|tests|tools|requirements)/[a-z_][\w./-]*\w)"
+    folders = "bandit|benchmarks|deploy|docs|frontend|predictors|proxy|requirements|studies|survey|tests|tools"
+    pattern = rf"(?<![\w/.:-])((?:{folders})/[a-z_][\w./-]*\w)"
     for path in re.findall(pattern, " ".join(code_of(page))):
-        assert (ROOT / path).exists(), f"{page.name} names {path}"
+        # docs/threats.md names tests by their place in tests/; NAME stands for any name.
+        assert (ROOT / path).exists() or (ROOT / "tests" / path).exists() or "NAME" in path, f"{page.name} names {path}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     named = {name for code in code_of(page) for name in re.findall(r"(?m)^make ([a-z-]+)", code)}
@@ -142,15 +153,57 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    linked = set(re.findall(r"\]\(([^):#\s]+)", text_of(ROOT / "README.md")))
-    assert {page.relative_to(ROOT).as_posix() for page in PAGES} - linked == {"README.md"}
+    reached: set[Path] = set()
+    coming = [ROOT / "README.md"]
+    while coming:
+        page = coming.pop()
+        if page not in reached and page in PAGES:
+            reached.add(page)
+            coming += [(page.parent / link).resolve() for link in re.findall(r"\]\(([^):#\s]+)", text_of(page))]
+    assert [page.name for page in PAGES if page not in reached] == []
 
 
-def test_the_citation_is_of_this_version() -> None:
+def test_the_readme_is_short() -> None:
+    text = text_of(ROOT / "README.md")
+    assert text.count("\n") <= 80 and text.count("](") <= 15
+
+
+def test_the_walk_of_an_answer_names_what_is_there() -> None:
+    """`path.py`: `name` is a function or class of that file."""
+    named = re.findall(r"`([\w/]+\.py)`: `(\w+)`", text_of(ROOT / "docs" / "one-answer.md"))
+    assert len(named) > 15
+    for path, name in named:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"(?m)^ *(?:def|class) {name}\b", source), f"{path} has no {name}"
+
+
+def test_every_benchmark_is_listed() -> None:
+    text = text_of(ROOT / "benchmarks" / "README.md")
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    assert {name for name in scripts if not re.search(rf"(?m)^\| `.*benchmarks[/.]{name}\b.*`", text)} == set()
+
+
+def test_citation_client_and_changelog_are_of_this_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert citation["version"] == project["version"]
+    client = tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == client["version"] == released()[0] == project["version"]
     assert " AND ".join(citation["license"]) == project["license"]
+
+
+def test_fragments_of_the_changelog_are_gathered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait in changes/ too: towncrier silently leaves out a file whose name it does not understand."""
+    for name in ("pyproject.toml", "CHANGELOG.md", "changes"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    (tmp_path / "changes" / "+hour.added.md").write_text("Exports have the column `hour`.\n", encoding="utf-8")
+    fragments = list((tmp_path / "changes").glob("*.md"))
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(towncrier, ["--keep", "--version", "99.1.0", "--date", "2027-01-02"], catch_exceptions=False)
+    text = text_of(tmp_path / "CHANGELOG.md")
+    newest = text[: text.index(f"\n## {released()[0]}")]
+    assert "\n## 99.1.0 (2027-01-02)\n\n### Added\n" in newest and "- Exports have the column `hour`.\n" in newest
+    assert [path.name for path in fragments if " ".join(text_of(path).split()) not in " ".join(newest.split())] == []
+    assert {path.name for path in (ROOT / "changes").iterdir()} - {path.name for path in fragments} == {".gitignore"}
 
 
 def test_every_threat_names_a_test_that_exists_or_says_what_is_not_held() -> None:

@@ -2,8 +2,14 @@
 
 import re
 import runpy
+import shutil
 import tomllib
+from itertools import combinations
 from pathlib import Path
+
+import pytest
+
+from tools import lock
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -33,6 +39,52 @@ def test_what_builds_the_wheel_is_locked() -> None:
     (backend,) = PROJECT["build-system"]["requires"]
     assert backend in requirements("dev.in")
     assert re.search(rf"(?m)^{re.escape(backend)} ", (ROOT / "requirements/dev.lock").read_text(encoding="utf-8"))
+
+
+def test_locks_that_are_installed_over_one_another_name_no_second_version() -> None:
+    """Each package stands in one lock; those that extras and the ml worker both need, in the same words in two."""
+    packages = {name: lock.blocks_of(name) for name in (*lock.RESTS_ON, "torch")}
+    for (name, blocks), (other, others) in combinations(packages.items(), 2):
+        shared = blocks.keys() & others.keys()
+        assert not shared or {name, other} == {"ml", "extras"}
+        # uv notes what needs a package under its hashes.
+        assert {package: blocks[package] for package in shared} == {package: others[package] for package in shared}
+    for name, below in lock.RESTS_ON.items():
+        text = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+        assert re.findall(r"(?m)^-r (\w+)\.lock$", text) == list(below)
+        assert re.findall(r"(?m)^[a-z0-9][\w.-]*==\S+(?! \\)$", text) == []
+
+
+def test_a_resolved_package_comes_into_the_lock_of_what_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a resolver that changes one version and nothing else, that is all that changes in the files."""
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    monkeypatch.setattr(lock, "REQUIREMENTS", tmp_path / "requirements")
+    needed: dict[str, dict[str, str]] = {}
+    for name, below in lock.RESTS_ON.items():
+        needed[name] = {
+            **{key: block for other in below for key, block in needed[other].items()},
+            **lock.blocks_of(name),
+        }
+    asked: list[tuple[str, ...]] = []
+
+    def resolve(source: str, target: Path, *options: str) -> None:
+        asked.append((Path(source).name, *options))
+        blocks = needed.get(Path(source).stem) or {**needed["ml"], **lock.blocks_of("torch")}
+        changed = [block.replace("httpx==", "httpx==9") for _name, block in sorted(blocks.items())]
+        target.write_text("".join(changed), encoding="utf-8")
+
+    monkeypatch.setattr(lock, "resolve", resolve)
+    lock.main(["--package", "httpx"])
+    assert [name for name, *options in asked if "--upgrade-package" in options and "httpx" in options] == [
+        "dev.in",
+        "torch.in",
+    ]
+    for path in sorted((ROOT / "requirements").iterdir()):
+        before, after = path.read_text(encoding="utf-8"), (tmp_path / "requirements" / path.name).read_text("utf-8")
+        assert after == (before.replace("httpx==", "httpx==9") if path.name == "web.lock" else before), path.name
+    assert len(list((tmp_path / "requirements").iterdir())) == len(list((ROOT / "requirements").iterdir()))
 
 
 def test_the_notices_name_what_is_locked() -> None:

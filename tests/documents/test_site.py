@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from survey.study_file import StudyConfig
 from tests.architecture.test_docs import our_commands, read_by_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,7 +98,5 @@ def test_the_reference_has_everything_that_the_code_has(site: dict[Path, Page]) 
     assert all(f'id="{name}"' in commands for name in our_commands())
     settings = text_of(site, "settings.html")
     assert all(f"<code>{name}</code>" in settings for name in read_by_settings())
-    keys = text_of(site, "study-file.html")
-    assert all(f"<code>{name}</code>" in keys for name in StudyConfig.model_fields)
     rest = text_of(site, "rest.html")
     assert "studies/{slug}/stages/{index}/{action}/" in rest and "<code>study_create</code>" in rest

@@ -98,7 +98,7 @@ def test_a_database_without_fingerprints_gets_none_from_looking(running: None) -
     [
         (
             "0002_designs_and_roles",
-            "an early version, before the first release, made this database, which cannot be brought up to this one",
+            "a version before 1.0.0 made this database, which cannot be brought up to this one",
         ),
         ("0999_later", "a later version made this database: this one does not know survey.0999_later"),
     ],

@@ -1,8 +1,5 @@
 """The study file: its refusals with their lines, and its page of keys."""
 
-import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +10,15 @@ from pydantic import BaseModel, ValidationError
 from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey import study_file
-from survey.contracts import instruments
 from survey.exceptions import Problem
-from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyConfig, StudyFileError
+from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyFileError
 from survey.study_file.blocks import ConditionConfig
 from survey.study_file.closing import CompletionSignatureConfig
 from survey.study_file.panel import PanelConfig
 from survey.study_file.quotas import CellConfig
-from survey.study_file.reading import models_in
 from survey.study_file.rules import SpeederRule
 from survey.study_file.sampling import PredictorConfig
+from tools import study_file_page
 
 ROOT = Path(settings.BASE_DIR)
 
@@ -305,46 +301,23 @@ def test_the_shipped_study_files_are_good(path: Path) -> None:
 # docs/study-file.md
 
 
-def keys(model: type[BaseModel], table: str = "") -> Iterator[tuple[str, str, str]]:
-    """(table, key, default as the page has it) for every key that a study file may have."""
-    for name, field in model.model_fields.items():
-        plain = isinstance(field.default, str | int | float)
-        default = "required" if field.is_required() else f"`{json.dumps(field.default)}`" if plain else "-"
-        yield table or "top", name, default
-        for inner in models_in(field.annotation):
-            if inner is not model:  # A group of filters holds filters.
-                yield from keys(inner, f"{table}.{name}".lstrip("."))
+def test_the_page_of_the_study_file_is_what_the_models_say() -> None:
+    """Every key with type, default and meaning, and no other: also of the instruments that come with Hunch."""
+    written = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
+    assert written == study_file_page.page(), "run python -m tests.renew study_file"
 
 
-def documented() -> set[tuple[str, str, str]]:
-    """The same from the page: a heading with the table's name, then a row a key."""
-    found: set[tuple[str, str, str]] = set()
-    table = ""
-    for line in (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8").splitlines():
-        if heading := re.match(r"^##+ `\[+([a-z_.]+)\]+`", line):
-            table = heading[1]
-        elif line.startswith("#"):
-            table = "top"
-        elif row := re.match(r"^\| `([a-z_]+)` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", line):
-            found.add((table, row[1], row[2]))
-    return found
+def test_a_key_without_a_meaning_and_a_table_without_a_place_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(BaseModel):
+        said: int = 1
+        """What it is."""
+        unsaid: int = 2
 
-
-def test_the_page_of_the_study_file_has_every_key_with_its_default_and_no_other() -> None:
-    options = {
-        key
-        for name in (
-            "belief_update",
-            "own_answers",
-            "cloze",
-            "preference",
-            "next_token",
-            "token_comparison",
-            "self_paced_reading",
-        )
-        for key in keys(instruments.kind(name).options_model, "instrument.options")
-    }
-    assert documented() == set(keys(StudyConfig)) | options
+    with pytest.raises(ValueError, match=r"Silent\.unsaid has no text"):
+        study_file_page.keys_of(Silent)
+    monkeypatch.setattr(study_file_page, "_options", dict)
+    with pytest.raises(ValueError, match=r"differ in the tables instrument\.options of belief_update"):
+        study_file_page.page()
 
 
 @pytest.mark.parametrize("name", predictor_names())

@@ -40,43 +40,62 @@ def is_order(text: str, many: int) -> bool:
 
 
 class BeliefUpdateOptions(Options):
-    threshold: int = Field(default=0, ge=0, le=99, description="A change counts where it exceeds this, in points.")
-    answer_mode: AnswerMode = Field(default="direction", description="How the second number is asked for.")
-    answerer: Literal["model", "ai_or_person"] = Field(
-        default="model",
-        description="Who answers, as the pages have it; a condition of the factor answerer says it for each sitting.",
-    )
-    models: Literal["different", "one", "unsaid"] = Field(
-        default="different", description="Whether every item is about another model, as the pages have it."
-    )
+    threshold: int = Field(default=0, ge=0, le=99)
+    """A belief counts as changed if posterior and prior differ by more points than this. 0 to 99."""
+    answer_mode: AnswerMode = "direction"
+    """How the second number is asked for: `"direction"` (lower, the same or higher, in an order drawn for each sitting,
+    then a number if it changed), `"blank"` (an empty field for a number), `"keep_button"` (a number, or a button that
+    keeps the first one), `"prefilled"` (a field that contains the first number). It affects how often beliefs change.
+    May differ by condition."""
+    answerer: Literal["model", "ai_or_person"] = "model"
+    """Who answers according to the items: `"model"`, or `"ai_or_person"`, which leaves it open. A condition whose
+    factor is called `answerer` and whose levels are these two sets it for each sitting or item. May differ by
+    condition."""
+    models: Literal["different", "one", "unsaid"] = "different"
+    """What the pages say: `"different"`: every item is about another language model (or another AI system or person);
+    `"one"`: all are about the same one; `"unsaid"`: nothing about this, nor whether answers are real or supposed. Real
+    evidence comes from one model, so its default is `"one"`. May differ by condition."""
     evidence: Literal["hypothetical", "real"] = "hypothetical"
-    language_model: str = Field(default="", max_length=120, description="Whose real answers are the evidence.")
-    show_answer: bool = Field(default=False, description="Whether what the model really wrote is shown.")
-    explanation: str | float = Field(default="none", description="After how many of the items reasons are asked for.")
+    """`"hypothetical"`: both outcomes are drawn and neither is a fact. `"real"`: only outcomes that `language_model`
+    really had are drawn and shown."""
+    language_model: str = Field(default="", max_length=120)
+    """With real evidence: the model, by the name under which its answers were imported or collected."""
+    show_answer: bool = False
+    """With real evidence: what the model wrote is shown as well. May differ by condition."""
+    explanation: str | float = "none"
+    """After which items a page asks for reasons: `"none"`, `"all"`, or a share above 0 and up to 1, drawn for each item
+    before it is answered, so that people who change are asked as often as those who do not. May differ by condition."""
     explanation_required: bool = False
-    explanation_characters: int = Field(default=1000, ge=1, le=5000, description="The longest explanation.")
-    own_answer: bool = Field(default=False, description="Whether people answer the target question themselves.")
-    confidence: bool = Field(default=False, description="Whether they say how sure they are of their own answer.")
-    evidence_questions: int = Field(
-        default=1, ge=1, le=MOST_STEPS, description="How many evidence questions an item has, one after another."
-    )
-    evidence_order: str = Field(
-        default="shuffled",
-        max_length=11,
-        description='In which order: "shuffled" for each person and item, "drawn", or numbers such as "2-1".',
-    )
-    priority: Literal["none", "gap", "additivity", "last_change"] = Field(
-        default="none",
-        description="What stages draw by in place of the predictor's chances; the last two need several questions.",
-    )
-    aid: Literal["none", "similar_questions"] = Field(
-        default="none", description="What is shown beside the target: how the model did on similar questions."
-    )
-    aid_questions: int = Field(default=10, ge=2, le=50, description="How many similar questions the aid counts.")
-    aid_similarity: Literal["words", "embeddings"] = Field(
-        default="words", description="By what questions are similar: their words, or stored embeddings."
-    )
-    edition: Literal[1, 2] = Field(default=2, description="Which edition of the pages' own words and slider is shown.")
+    """Whether the reasons may be left empty. May differ by condition."""
+    explanation_characters: int = Field(default=1000, ge=1, le=5000)
+    """The longest explanation, 1 to 5000. May differ by condition."""
+    own_answer: bool = False
+    """Whether people answer the target question themselves on the last page of an item. May differ by condition."""
+    confidence: bool = False
+    """Whether they say there, from 0 to 100 percent, how sure they are of it. Needs `own_answer`. May differ by
+    condition."""
+    evidence_questions: int = Field(default=1, ge=1, le=MOST_STEPS)
+    """How many evidence questions an item has, one after another, with a belief after each: 1 to 3
+    ([belief-in-steps.md](belief-in-steps.md))."""
+    evidence_order: str = Field(default="shuffled", max_length=11)
+    """With several: `"shuffled"` for each person and item, `"drawn"` (the item's own order), or a fixed order such as
+    `"2-1"`. May differ by condition."""
+    priority: Literal["none", "gap", "additivity", "last_change"] = "none"
+    """What stages other than uniform ones draw by. With one evidence question: `"none"`, the predictor's chances, or
+    `"gap"`, how far people's belief is predicted to lie from what language models really do
+    ([below](#sampling-where-people-and-models-part)). With several: `"additivity"` or `"last_change"`."""
+    aid: Literal["none", "similar_questions"] = "none"
+    """`"similar_questions"`: next to the target, in how many of the questions most like it the model was really right;
+    see [An aid next to the target](#an-aid-next-to-the-target). Needs real evidence. May differ by condition."""
+    aid_questions: int = Field(default=10, ge=2, le=50)
+    """How many similar questions the aid counts, 2 to 50."""
+    aid_similarity: Literal["words", "embeddings"] = "words"
+    """By what questions are similar: `"words"`, or `"embeddings"` of their texts, which `hunch embed_questions BANK`
+    stores first."""
+    edition: Literal[1, 2] = 2
+    """Which edition of the pages' own sentences and track is shown. `2`: the page's question is its heading, the name
+    of `[texts.answerer]` stands in every sentence, and the track has words at its ends, ticks, the earlier answer as a
+    mark, and only the part that fits the chosen direction. `1`: as before these existed."""
 
     @model_validator(mode="before")
     @classmethod

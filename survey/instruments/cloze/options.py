@@ -8,25 +8,21 @@ from survey.contracts.instruments import Options
 
 
 class ClozeOptions(Options):
-    normalisation: Literal["lenient", "exact"] = Field(
-        default="lenient", description="Whether a slip of one letter still counts as the sentence's own word."
-    )
-    skip_first: bool = Field(default=True, description="The first word of a sentence is not asked for.")
-    skip_last: bool = Field(default=True, description="The last word of a sentence is not asked for.")
-    lists: bool = Field(
-        default=False,
-        description="A Latin square: positions rotate over lists, and a person gets one list of sentences.",
-    )
-    smoothing: float = Field(default=1.0, gt=0, le=100, description="Added to the count of every distinct answer.")
-    least: int = Field(default=10, ge=1, le=1000, description="Answers that a position needs to enter the figures.")
-    responses_per_item: int = Field(
-        default=25, ge=1, le=1000, description="The figures aim at so many answers at each position."
-    )
-    priority: Literal["none", "uncertainty", "gap"] = Field(
-        default="none", description="What later stages sample positions by, with a design that needs scores."
-    )
-    priority_model: str = Field(
-        default="",
-        max_length=120,
-        description="Which of [[models]] the priority reads; the first one if empty.",
-    )
+    normalisation: Literal["lenient", "exact"] = "lenient"
+    """`"lenient"`: a slip of one letter still counts as the sentence's own word; `"exact"`: it does not."""
+    skip_first: bool = True
+    """Whether the first word of a sentence is left out."""
+    skip_last: bool = True
+    """Whether the last word of a sentence is left out."""
+    lists: bool = False
+    """A Latin square: positions rotate over lists, and a person gets one list."""
+    smoothing: float = Field(default=1.0, gt=0, le=100)
+    """Added to the count of every distinct answer; above 0 and up to 100."""
+    least: int = Field(default=10, ge=1, le=1000)
+    """Answers that a position needs to enter the figures. 1 to 1000."""
+    responses_per_item: int = Field(default=25, ge=1, le=1000)
+    """The figures aim at so many answers at each position. 1 to 1000."""
+    priority: Literal["none", "uncertainty", "gap"] = "none"
+    """What later stages sample by: `"none"`, `"uncertainty"` or `"gap"`."""
+    priority_model: str = Field(default="", max_length=120)
+    """Which of `[[models]]` the priority reads; the first one if empty."""

@@ -24,10 +24,10 @@ ROW = np.dtype([("question", "<i4"), ("copy", "<i4")])
 
 
 class OwnAnswersOptions(Options):
-    answers_per_question: int = Field(
-        default=1, ge=1, le=1000, description="So many people at most answer the same question in a stage."
-    )
-    confidence: bool = Field(default=True, description="Whether people may say how sure they are.")
+    answers_per_question: int = Field(default=1, ge=1, le=1000)
+    """The most people who answer the same question in a stage. 1 to 1000."""
+    confidence: bool = True
+    """Whether people may say how sure they are, from 0 to 100 percent. May differ by condition."""
 
 
 class AnswerEstimates(Estimates):

@@ -16,28 +16,26 @@ BY_CONDITION = frozenset({"reason", "cannot_judge"})
 
 
 class PreferenceOptions(Options):
-    models: tuple[str, ...] = Field(default=(), min_length=2, description="Whose replies are compared.")
-    questions: tuple[str, ...] = Field(
-        default=("helpful", "truthful"),
-        min_length=1,
-        max_length=6,
-        description="What is asked, as the word after “more”: which reply is more helpful? The first is the label.",
-    )
-    cannot_judge: bool = Field(default=True, description="Whether people may say that they cannot judge.")
-    reason: str | float = Field(default="none", description="At what share of the items a reason is asked for.")
-    tie: Literal["none", "4-5"] = Field(
-        default="none", description="Analysis only: the two middle places are ties that count half."
-    )
-    max_reply_characters: int = Field(default=8000, ge=20, le=50_000, description="The longest reply that is shown.")
-    long_replies: Literal["refuse", "cut"] = Field(
-        default="refuse", description="Longer replies are refused, or cut with a mark that people see."
-    )
-    responses_per_item: int | None = Field(
-        default=None, ge=1, le=1000, description="How many people judge each comparison: the number of every stage."
-    )
-    priority: Literal["information", "none"] = Field(
-        default="information", description="What an adaptive stage draws by: the information of a comparison."
-    )
+    models: tuple[str, ...] = Field(default=(), min_length=2)
+    """Whose replies are compared: two or more names under which replies were imported or collected."""
+    questions: tuple[str, ...] = Field(default=("helpful", "truthful"), min_length=1, max_length=6)
+    """What is asked, as the word after "more": "Which reply is more helpful?" One to six; the first one is the label.
+    Without it `["helpful", "truthful"]`."""
+    cannot_judge: bool = True
+    """Whether people may say "I cannot judge this". May differ by condition."""
+    reason: str | float = "none"
+    """At what share of the items, above 0 and up to 1, people may say why; drawn before it is answered. May differ by
+    condition."""
+    tie: Literal["none", "4-5"] = "none"
+    """Analysis only. `"4-5"`: the two middle places are ties that count half."""
+    max_reply_characters: int = Field(default=8000, ge=20, le=50_000)
+    """The longest reply that is shown, 20 to 50,000."""
+    long_replies: Literal["refuse", "cut"] = "refuse"
+    """Longer replies are refused when the study is created, or `"cut"` with a mark that people see."""
+    responses_per_item: int | None = Field(default=None, ge=1, le=1000)
+    """How many people judge each comparison: a check that every stage asks for so many. The stages' own key decides."""
+    priority: Literal["information", "none"] = "information"
+    """What stages other than uniform ones draw by; `"none"`: nothing, so that all stages must be uniform."""
 
     @field_validator("models", "questions")
     @classmethod

@@ -11,28 +11,24 @@ LEAST_CONTEXT = 8
 
 
 class ComparisonOptions(Options):
-    generator: str = Field(
-        default="", max_length=500, description="What draws the other tokens: local:FOLDER or ngram:NAME."
-    )
-    draws: int = Field(default=40, ge=2, le=1000, description="Tokens that are drawn for each context.")
-    context_tokens: int = Field(
-        default=120, ge=LEAST_CONTEXT, le=500, description="The most tokens of a context, from a text's beginning."
-    )
-    contexts_per_text: int = Field(default=1, ge=1, le=20, description="Contexts of each text, at drawn places.")
-    draw_seed: int = Field(
-        default=1,
-        ge=0,
-        lt=2**53,
-        description="Places and tokens are drawn from it. Studies with the same one share their comparisons.",
-    )
-    ratios: tuple[int, ...] = Field(default=RATIOS, description="The chances in percent that people choose from.")
-    contexts_together: bool = Field(
-        default=False, description="A person may get several comparisons of one context, or contexts of one text."
-    )
-    endowment: int = Field(default=2000, ge=0, le=1_000_000, description="Points that every person starts with.")
-    points_per_bonus_point: int = Field(
-        default=100, ge=1, le=1_000_000, description="So many points are one point of the panel's bonus_per_point."
-    )
+    generator: str = Field(default="", max_length=500)
+    """What draws the other tokens: `local:FOLDER` or `ngram:NAME`. Required."""
+    draws: int = Field(default=40, ge=2, le=1000)
+    """Tokens drawn for each context. 2 to 1000."""
+    context_tokens: int = Field(default=120, ge=LEAST_CONTEXT, le=500)
+    """The most tokens of a context, from the text's beginning. 8 to 500."""
+    contexts_per_text: int = Field(default=1, ge=1, le=20)
+    """Contexts of each text. 1 to 20."""
+    draw_seed: int = Field(default=1, ge=0, lt=2**53)
+    """Places and tokens are drawn from it; studies with the same one share their comparisons."""
+    ratios: tuple[int, ...] = RATIOS
+    """The chances in percent that people choose from: rising, symmetric about 50. Without it 1, 10, 20 ... 90, 99."""
+    contexts_together: bool = False
+    """Whether a person may get several comparisons of one text."""
+    endowment: int = Field(default=2000, ge=0, le=1_000_000)
+    """Points that every person starts with."""
+    points_per_bonus_point: int = Field(default=100, ge=1, le=1_000_000)
+    """So many points are one point of `panel.bonus_per_point`."""
 
     @field_validator("ratios")
     @classmethod

@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -16,7 +15,7 @@ from survey.models import Assignment, FormAnswer, QuotaPlace, Sitting, Stage, St
 from survey.panels.owed_list import owed_list
 from survey.services.results import methods
 from survey.services.results.export import contents
-from survey.services.results.export.sitting_files import QUOTAS, sitting_files
+from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.package.coarsening import LEFT_OUT
 from survey.services.sittings import quotas
 from survey.services.sittings.enrolment import find_sitting, stage_to_join
@@ -358,12 +357,6 @@ def test_it_is_exported_shown_live_and_written_down() -> None:
     assert "A quota by use, answered before the items, limits each stage: often (2 people), seldom (2 people)." in text
     assert "1 person found their part full." in text
     assert "quotas" in LEFT_OUT, "a public package has none of it"
-
-
-def test_the_page_of_the_study_file_has_the_columns_of_its_file() -> None:
-    page = (settings.BASE_DIR / "docs/study-file.md").read_text(encoding="utf-8")
-    section = page[page.index("## `[[quotas]]`") : page.index("### `[[quotas.cells]]`")]
-    assert all(f"| {one.name} | {one.kind} | {one.description} |" in section for one in QUOTAS)
 
 
 def test_a_study_without_quotas_has_no_such_file() -> None:
