@@ -313,7 +313,7 @@ class ForestChart(Chart):
         most = 330.0 if _stay_apart(names, 330.0 - EDGE - 12, TEXT) else 430.0
         left = min(_widest(names, TEXT) + EDGE + 12, most)
         right = WIDTH - EDGE - 12 - _widest([row.words for row in rows], SMALL)
-        tall = max(26.0, 11 * len(styles) + 8)
+        tall = max(26.0, 11 * len(styles) + 12)
         bottom = top + tall * len(rows)
         x = _Scale.of(self.x, [end for end in numbers if end is not None], left, right - 8)
         parts = [*legend]
