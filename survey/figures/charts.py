@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-WIDTH, EDGE = 640, 8
+WIDTH, EDGE = 560, 8  # narrow, so that letters stay legible where a phone shows it smaller
 TITLE, TEXT, SMALL = 15, 13, 12  # sizes of letters
 # Okabe and Ito's, which colour-blind people can distinguish. Their orange and yellow are one darker colour here, their
 # black is the colour of the text, and their sky blue is left out: each has a contrast of 3 to 1 on white and on black.
@@ -310,8 +310,8 @@ class ForestChart(Chart):
         legend, top = _legend([(self._sample(style), name) for style, name in named], top)
         # Long names make room for themselves, so that two that begin alike can be told apart.
         names = [row.name for row in rows]
-        most = 330.0 if _stay_apart(names, 330.0 - EDGE - 12, TEXT) else 430.0
-        left = min(_widest(names, TEXT) + EDGE + 12, most)
+        most = WIDTH / 2 if _stay_apart(names, WIDTH / 2 - EDGE - 12, TEXT) else WIDTH * 2 / 3
+        left = min(_widest(names, TEXT) + EDGE + 13, most)
         right = WIDTH - EDGE - 12 - _widest([row.words for row in rows], SMALL)
         tall = max(26.0, 11 * len(styles) + 12)
         bottom = top + tall * len(rows)
@@ -371,13 +371,13 @@ class MatrixChart(Chart):
         numbered = side < 22  # There is no room for names above such columns: they have the numbers of the rows.
         rows = [f"{place} {name}" for place, name in enumerate(self.names, start=1)] if numbered else self.names
         if numbered:
-            side = min(14.0, (WIDTH - 70 - EDGE) / count)
+            side = min(12.5, (WIDTH - 70 - EDGE) / count)
             left = min(_widest(rows, SMALL) + EDGE + 10, WIDTH - EDGE - side * count)
         samples = [(_shade(share, 0, -7, 28, 14), f"{100 * share:.0f} %") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
         parts, top = _legend(samples, top)
         turned = not numbered and _widest(self.names, SMALL) > side - 4
         top += 0.78 * min(150.0, _widest(self.names, SMALL)) + 14 if turned else 14
-        every = math.ceil(14 / side)
+        every = math.ceil(12.5 / side)
         for place in range(0, count, every):
             x, y, name = left + side * (place + 0.5), top + side * (place + 0.5), self.names[place]
             parts.append(_text(left - 10, y + 4, rows[place], anchor="end", size=SMALL, room=left - 10 - EDGE))
@@ -386,7 +386,7 @@ class MatrixChart(Chart):
                 parts.append(_text(x, top - 6, name, size=SMALL, room=room, turn=-52))
             else:
                 head = str(place + 1) if numbered else name
-                parts.append(_text(x, top - 6, head, anchor="middle", size=10 if numbered else SMALL))
+                parts.append(_text(x, top - 6, head, anchor="middle", size=9 if numbered else SMALL))
         for row, line in enumerate(self.cells):
             for column, cell in enumerate(line):
                 if cell is not None:
@@ -412,12 +412,16 @@ class FlowChart(Chart):
 
     def _draw(self, top: float) -> tuple[list[str], float]:
         parts: list[str] = []
+        last = top
         for number, (words, on) in enumerate(self.steps):
             x = 10 if on else 90
             lines = _wrapped(words, WIDTH - x - 40, TEXT)
             tall = 20 + 17 * len(lines)
+            middle = top + tall / 2
             if number:
-                parts.append(_path(f"40,{top - 14:.1f}v14", width=1, colour=True))
+                course = f"V{top:.1f}" if on else f"V{middle:.1f}H{x}"
+                parts.append(_path(f"40,{last:.1f}{course}", width=1, colour=True))
+            last = top + tall if on else middle
             parts.append(
                 f'<rect x="{x}" y="{top:.1f}" width="{WIDTH - x - 10}" height="{tall}" rx="4" fill="none" '
                 f'stroke="currentColor" stroke-width="{2 if on else 1}"/>'
@@ -513,7 +517,7 @@ class _Plot:
         cls, x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], top: float, tall: float, *, tight: bool = False
     ) -> "_Plot":
         up = _Scale.of(y, ys, top + tall, top)
-        left = 34 + _widest([words for _value, words in up.ticks], SMALL)
+        left = 38 + _widest([words for _value, words in up.ticks], SMALL)
         across = _Scale.of(x, xs, left + 14, WIDTH - EDGE - 14, tight=tight)
         parts = []
         for value, words in up.ticks:

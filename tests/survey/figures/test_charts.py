@@ -122,7 +122,7 @@ def test_every_name_is_there_whole_at_least_as_a_tooltip(kind: str, count: int) 
 
 def test_a_matrix_of_many_numbers_its_names() -> None:
     words = [text.text for text in parsed(kinds(32)["matrix"]).iter(f"{SVG}text")]
-    assert words.count("32") == 1 and any((word or "").startswith("32 maker") for word in words)
+    assert words.count("32") == 1 and any((word or "").startswith("32 mak") for word in words)
 
 
 def test_named_ticks_are_turned_where_they_would_touch() -> None:

@@ -151,7 +151,8 @@ def histograms(answers: LiveAnswers) -> LiveFigure:
             lines.append(Line(f"{words} (n = {len(inside)})", _steps(edges, shares), marked=False))
             means.append(f"{words} the mean is {float(inside.mean()):.1f} and the median {float(np.median(inside)):g}")
         if lines:
-            x = Axis(f"{name}, percentage points")
+            marks = range(-100, 101, 50) if name == "change" else range(0, 101, 20)
+            x = Axis(f"{name}, percentage points", ticks=[(mark, f"{mark:g}") for mark in marks])
             y = Axis("answers", share=True, includes=(0.0,))
             pictures.append(_picture(name, TITLES[name], x, y, lines, "; ".join(means)))
     note = f"{AS_THEY_CAME} Bins of 10 points."
