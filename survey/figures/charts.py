@@ -217,14 +217,14 @@ class PointChart(Chart):
     MOST = 4000  # points without a name; of more, an equal part is left out
 
     def _draw(self, top: float) -> tuple[list[str], float]:
-        usable = [one for one in self.points if _is_finite(one.x, one.y) and (one.x > 0 or not self.x.log)]
+        usable = [point for point in self.points if _is_finite(point.x, point.y) and (point.x > 0 or not self.x.log)]
         levels = [(name, value) for name, value in self.levels if _is_finite(value)]
         if not usable:
             return _nothing(top)
         every = math.ceil(len(usable) / self.MOST)
-        named = [one for one in usable if one.name]
-        points = named + [one for one in usable if not one.name][::every]
-        groups = list(dict.fromkeys(one.group for one in points))
+        named = [point for point in usable if point.name]
+        points = named + [point for point in usable if not point.name][::every]
+        groups = list(dict.fromkeys(point.group for point in points))
         styles = {group: _style(place) for place, group in enumerate(groups)}
         # Few points are large; many are small, and darker where they lie on each other.
         size = next(size for most, size in ((60, 1.0), (400, 0.75), (math.inf, 0.5)) if len(points) <= most)
@@ -232,22 +232,22 @@ class PointChart(Chart):
         of_levels = [_style(len(groups) + place) for place in range(len(levels))]
         names += [(style.line_sample(), name) for style, (name, _value) in zip(of_levels, levels, strict=True)]
         legend, top = _legend(names, top)
-        ys = [one.y for one in points] + [value for _name, value in levels]
-        plot = _Plot.of(self.x, self.y, [one.x for one in points], ys, top, 340)
+        ys = [point.y for point in points] + [value for _name, value in levels]
+        plot = _Plot.of(self.x, self.y, [point.x for point in points], ys, top, 340)
         parts = [*legend, *plot.parts]
         for (_name, value), style in zip(levels, of_levels, strict=True):
             course = f"{plot.left:.1f},{plot.y.at(value):.1f}H{WIDTH - EDGE}"
             parts += [style.group(), _path(course, style.dash), "</g>"]
-        where = [(plot.x.at(one.x), plot.y.at(one.y)) for one in points]
-        for one, (x, y) in zip(points, where, strict=True):
-            style = styles[one.group]
-            if one.name:
-                parts.append(f"<g><title>{_safe(one.name)}</title>{style.mark_at(x, y)}</g>")
+        where = [(plot.x.at(point.x), plot.y.at(point.y)) for point in points]
+        for point, (x, y) in zip(points, where, strict=True):
+            style = styles[point.group]
+            if point.name:
+                parts.append(f"<g><title>{_safe(point.name)}</title>{style.mark_at(x, y)}</g>")
             else:
                 parts.append(style.mark_at(x, y, size, opacity=0.6))
         bottom = plot.bottom
         if named:
-            beside, key = plot.names_beside(where[: len(named)], [one.name for one in named])
+            beside, key = plot.names_beside(where[: len(named)], [point.name for point in named])
             parts += beside
             listed, bottom = _legend(key, bottom + 12)
             parts += listed
@@ -297,9 +297,15 @@ class ForestChart(Chart):
     bars = False
 
     def _draw(self, top: float) -> tuple[list[str], float]:
-        rows = [row for row in self.rows if row.words or any(_is_defined(one) for one in row.figures)]
+        rows = [row for row in self.rows if row.words or any(_is_defined(figure) for figure in row.figures)]
         numbers = [
-            *(end for row in rows for one in row.figures if _is_defined(one) for end in (one.value, one.low, one.high)),
+            *(
+                end
+                for row in rows
+                for figure in row.figures
+                if _is_defined(figure)
+                for end in (figure.value, figure.low, figure.high)
+            ),
             *([0.0] if self.bars else []),
             *([] if self.mark_at is None else [self.mark_at]),
         ]
@@ -476,8 +482,12 @@ class _Scale:
     @classmethod
     def of(cls, axis: Axis, values: Iterable[float], start: float, end: float, *, tight: bool = False) -> "_Scale":
         """tight: it ends with the values, and not at a round number."""
-        numbers = [one for one in (*values, *axis.includes, *(x for x, _words in axis.ticks)) if _is_finite(one)]
-        low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+        numbers = [
+            number
+            for number in (*values, *axis.includes, *(x for x, _words in axis.ticks))
+            if _is_finite(number) and (number > 0 or not axis.log)
+        ]
+        low, high = min(numbers, default=1.0 if axis.log else 0.0), max(numbers, default=1.0)
         if axis.log:
             steps = _log_steps(math.log10(low), math.log10(high))
             ticks = [(10**step, _number(10**step)) for step in steps]
@@ -496,7 +506,7 @@ class _Scale:
     def at(self, value: float) -> float:
         """What is endless stands at the axis's end."""
         if self.axis.log:
-            value = math.log10(value)
+            value = math.log10(value) if value > 0 else self.low
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
         return self.start + (self.end - self.start) * min(1.0, max(0.0, share))
 
@@ -526,9 +536,9 @@ class _Plot:
             parts.append(_text(left - 6, at + 4, words, anchor="end", size=SMALL))
         for value, _words in across.ticks:
             parts.append(_path(f"{across.at(value):.1f},{top + tall:.1f}v5", width=1, colour=True))
-        parts.append(_text(16, top + tall / 2, y.name, anchor="middle", room=tall + 20, turn=-90) if y.name else "")
+        parts.append(_text(16, top + tall / 2, y.name, anchor="middle", room=tall + 20, turn=-90))
         below, bottom = _under(across, top + tall, left, WIDTH - EDGE)
-        return cls(across, up, left, top, bottom, [part for part in (*parts, *below) if part])
+        return cls(across, up, left, top, bottom, [*parts, *below])
 
     def band(self, line: Line, opacity: float) -> Iterator[str]:
         ends = _ends(line)
@@ -576,7 +586,7 @@ class _Plot:
         """The nearest free place for each, on no other name or mark."""
         taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in where]
         boxes: list[_Box | None] = [None] * len(names)
-        for place in sorted(range(len(names)), key=lambda one: (where[one][1], where[one][0], names[one])):
+        for place in sorted(range(len(names)), key=lambda index: (where[index][1], where[index][0], names[index])):
             (x, y), width = where[place], _wide(names[place], SMALL)
             for aside, lift in WAYS:
                 begin = x + 9 + aside if aside >= 0 else x - 8 - width + aside
@@ -702,12 +712,12 @@ def _text(
     turn: int = 0,
 ) -> str:
     """room: its width; what is wider is shortened, and the whole is its tooltip."""
-    shown = words if room is None else _short(words, room, size)
+    short = words if room is None else _short(words, room, size)
     turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
     letters = "" if size == TEXT else f' font-size="{size:.3g}"'
     placed = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    text = f'<text x="{x:.1f}" y="{y:.1f}"{placed}{letters}{turned}>{_safe(shown)}</text>'
-    return text if shown == words else f"<g><title>{_safe(words)}</title>{text}</g>"
+    text = f'<text x="{x:.1f}" y="{y:.1f}"{placed}{letters}{turned}>{_safe(short)}</text>'
+    return text if short == words else f"<g><title>{_safe(words)}</title>{text}</g>"
 
 
 def _safe(words: str) -> str:

@@ -102,9 +102,9 @@ def test_no_name_lies_on_another_and_none_is_cut(kind: str, count: int) -> None:
     for left, top, right, bottom, words in placed:
         assert left >= 0 and right <= WIDTH and top >= 0 and bottom <= height, words
     on_each_other = [
-        (one[4], other[4])
-        for one, other in combinations(placed, 2)
-        if one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+        (first[4], second[4])
+        for first, second in combinations(placed, 2)
+        if first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
     ]
     assert on_each_other == []
 
@@ -154,8 +154,10 @@ def test_it_has_a_title_a_text_and_nothing_but_drawing(kind: str) -> None:
         "rect",
         "text",
     }
-    shown = ElementTree.fromstring(inline(text))  # noqa: S314 - our own
-    assert [sorted(one.attrib.items()) for one in shown.iter()] == [sorted(one.attrib.items()) for one in root.iter()]
+    on_page = ElementTree.fromstring(inline(text))  # noqa: S314 - our own
+    assert [sorted(part.attrib.items()) for part in on_page.iter()] == [
+        sorted(part.attrib.items()) for part in root.iter()
+    ]
 
 
 def test_series_differ_without_their_colour() -> None:
@@ -179,14 +181,14 @@ def test_series_differ_without_their_colour() -> None:
 
 def luminance(colour: str) -> float:
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.parametrize("colour", [colour for colour in COLOURS if colour != "currentColor"])
 def test_colours_are_seen_on_light_and_dark_pages(colour: str) -> None:
-    own = luminance(colour) + 0.05
-    assert 1.05 / own >= 3 and own / (luminance("#212121") + 0.05) >= 3
+    light = luminance(colour) + 0.05
+    assert 1.05 / light >= 3 and light / (luminance("#212121") + 0.05) >= 3
 
 
 # Numbers
@@ -194,18 +196,18 @@ def test_colours_are_seen_on_light_and_dark_pages(colour: str) -> None:
 
 def ticks(chart: LineChart) -> list[str]:
     """The numbers beside the vertical axis."""
-    found = [
+    placed = [
         (float(text.get("y", 0)), text.text or "")
         for text in parsed(chart).iter(f"{SVG}text")
         if text.get("text-anchor") == "end"
     ]
-    return [words for _y, words in sorted(found, reverse=True)]
+    return [words for _y, words in sorted(placed, reverse=True)]
 
 
 def courses(chart: Chart) -> list[list[tuple[float, float]]]:
     """The corners of each line."""
-    found = re.findall(r'<path d="M([-\d.,L]+)" fill="none" stroke-width="2"', chart.svg("toy"))
-    return [[tuple(map(float, point.split(","))) for point in one.split("L")] for one in found if "L" in one]  # type: ignore[misc]
+    drawn = re.findall(r'<path d="M([-\d.,L]+)" fill="none" stroke-width="2"', chart.svg("toy"))
+    return [[tuple(map(float, point.split(","))) for point in course.split("L")] for course in drawn if "L" in course]  # type: ignore[misc]
 
 
 def test_points_stand_in_proportion() -> None:
