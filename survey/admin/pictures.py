@@ -30,6 +30,7 @@ ATTRIBUTES = frozenset(
             "class",
             "role",
             "aria-labelledby",
+            "aria-describedby",
             "aria-label",
             "aria-hidden",
             "viewBox",

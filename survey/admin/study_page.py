@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from survey.contracts import instruments, panels
+from survey.figures.charts import Axis, Line, LineChart
 from survey.live import snapshots
 from survey.live.next_action import NextAction, next_action
 from survey.live.people import CheckCount, Funnel, ScreenTimes
@@ -20,7 +21,6 @@ from survey.models import QuestionReport, Sitting, Study
 from survey.services.answers.blinding import HIDDEN
 from survey.services.base import rights
 from survey.services.base.rights import Right
-from survey.services.results.line_chart import Axes, Line, line_chart
 
 from .drafting import may_draft
 from .pictures import inline
@@ -156,9 +156,13 @@ def _arrivals(found: StudyLook) -> SafeString | str:
     every = math.ceil(len(hours) / MOST_TICKS)
     ticks = [(float(place), f"{at:%d %b %H:00}") for place, at in enumerate(local) if place % every == 0]
     points = [(float(place), float(one.arrivals)) for place, one in enumerate(hours)]
-    axes = Axes(x="hour", y="people", ticks=ticks, from_zero=True)
-    title = "People who arrived, by the hour"
-    return inline(line_chart(name="arrivals", title=title, axes=axes, lines=[Line("arrivals", points)]))
+    chart = LineChart(
+        title="People who arrived, by the hour",
+        x=Axis("hour", ticks=ticks),
+        y=Axis("people", includes=(0.0,)),
+        lines=[Line("arrivals", points)],
+    )
+    return inline(chart.svg("arrivals"))
 
 
 def _curve(found: StudyLook) -> SafeString | str:
@@ -172,13 +176,14 @@ def _curve(found: StudyLook) -> SafeString | str:
         if all(one.low is not None for one in points)
         else (),
     )
-    axes = Axes(
-        x="answers that it had learnt from",
-        y=found.quick.metric,
-        ticks=[(float(one.examples), f"{one.examples} (stage {one.stage})") for one in points],
+    ticks = [(float(one.examples), f"{one.examples} (stage {one.stage})") for one in points]
+    chart = LineChart(
+        title=f"{found.quick.metric_title} on the answers of the stage after",
+        x=Axis("answers that it had learnt from", ticks=ticks),
+        y=Axis(found.quick.metric),
+        lines=[line],
     )
-    title = f"{found.quick.metric_title} on the answers of the stage after"
-    return inline(line_chart(name="curve", title=title, axes=axes, lines=[line]))
+    return inline(chart.svg("curve"))
 
 
 @dataclass(frozen=True)

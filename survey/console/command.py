@@ -4,7 +4,7 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -56,6 +56,7 @@ class HunchCommand(BaseCommand):
         if options.get("stderr"):
             self.stderr = OutputWrapper(options["stderr"])
         try:
+            self.check_options(options)
             if self.needs_database:
                 self.require_database()
                 if self.checks_keys:
@@ -73,6 +74,13 @@ class HunchCommand(BaseCommand):
                 raise
             self.stderr.write(f"the database or the disk cannot be used: {exc}; mend that, then try again")
             raise SystemExit(1) from exc
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that cannot be used, before anything is done.
+
+        Raises:
+            HunchError: one cannot be used; says what to do.
+        """
 
     def require_database(self) -> None:
         """Refuse a database of another version.

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from survey.contracts.reports import Findings, Report
+from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.results import reports
+from survey.services.results.png import drawer
 from survey.services.studies.finding import find_study
 
 from .command import HunchCommand
@@ -48,10 +50,20 @@ def _cell(cell: object) -> str:
 class ReportCommand(HunchCommand):
     """A command that shows a report of a study. A subclass says which, and takes its arguments its own way."""
 
-    def add_output_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--out", type=Path, metavar="DIR", help="write tables as CSV, figures as SVG and all as JSON"
-        )
+    png = False  # figures as PNG too
+
+    def add_output_arguments(
+        self,
+        parser: ArgumentParser,
+        *,
+        required: bool = False,
+        out: str = "write tables as CSV, figures as SVG and all as JSON",
+    ) -> None:
+        parser.add_argument("--out", type=Path, required=required, metavar="DIR", help=out)
+        add_png_argument(parser)
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        self.png = check_png(options)
 
     def show(
         self, study: Study, name: str, given: Mapping[str, Sequence[str]], *, out: Path | None, as_json: bool = False
@@ -69,7 +81,7 @@ class ReportCommand(HunchCommand):
         else:
             self.print_page(found, out=out is not None)
         if out is not None:
-            for path in reports.write(study, name, found, out):
+            for path in reports.write(study, name, found, out, png=self.png):
                 # A program that reads the JSON from a pipe must find nothing else in it.
                 (self.stderr if as_json else self.stdout).write(f"wrote {path}")
 
@@ -81,7 +93,7 @@ class ReportCommand(HunchCommand):
         """
         self.print_page(found, out=out is not None)
         if out is not None:
-            for path in reports.write_files(reports.writers_of(found), out):
+            for path in reports.write_files(reports.writers_of(found, png=self.png), out):
                 self.stdout.write(f"wrote {path}")
 
     def print_page(self, found: Findings, *, out: bool) -> None:
@@ -89,6 +101,24 @@ class ReportCommand(HunchCommand):
             self.stderr.write(f"note: {note}")
         for part in page(found, out=out):
             self.stdout.write(part)
+
+
+def add_png_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("--png", action="store_true", help="with --out: write each figure as PNG too")
+
+
+def check_png(options: Mapping[str, Any]) -> bool:
+    """Whether figures are to be PNG too.
+
+    Raises:
+        HunchError: they cannot be; says what to do.
+    """
+    if not options.get("png"):
+        return False
+    if options.get("out") is None:
+        raise HunchError("--png: needs a folder to write to; add --out DIR")
+    drawer()
+    return True
 
 
 def add_report_arguments(parser: ArgumentParser, report: type[Report]) -> None:

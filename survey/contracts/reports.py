@@ -1,4 +1,4 @@
-"""A report of a study: tables, figures and files under one name. Imports only contracts.
+"""A report of a study: tables, figures and files under one name. Imports only contracts and charts.
 
 A report is written once. The command, the admin page and the API show it, and every export if the report says so.
 """
@@ -7,11 +7,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from survey.exceptions import FieldErrors, HunchError
+from survey.figures.charts import Chart
 
 from .tables import Column
 
@@ -175,7 +177,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure. `draw` writes it as SVG; it imports what it draws with. `text` says in words what it shows.
+    """A figure. `draw` writes it as SVG; it imports what it draws with. `text` says in words what it shows. `of` makes
+    one of a chart.
 
     `heavy`: drawing it loads a large library such as matplotlib, which web processes must not load. A page then names
     the command that draws the figure.
@@ -186,6 +189,12 @@ class Picture:
     text: str
     draw: Callable[[Path], None]
     heavy: bool = False
+
+    @classmethod
+    def of(cls, name: str, title: str, text: str, chart: Chart) -> "Picture":
+        """A chart, drawn when somebody asks for the picture. `title`: its heading, which may be shorter than the
+        chart's own title."""
+        return cls(name, title, text, partial(chart.write, name=name, text=text))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
-    *("torch", "transformers", "tokenizers", "sklearn", "xgboost", "matplotlib", "scipy"),
-    *("pandas", "pyarrow", "openpyxl", "rapidfuzz", "PIL"),
+    *("torch", "transformers", "tokenizers", "sklearn", "xgboost", "scipy"),
+    *("pandas", "pyarrow", "openpyxl", "rapidfuzz", "resvg_py"),
 )
 # They take long to load, and few requests and jobs need them.
 LATE = ("httpx", "h11", "rich", "numpy.ma")

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation.intervals import Interval, PartMetricsWithIntervals
 from predictors.evaluation.scoring import in_bits
 from survey.console.text_tables import decimal, table
-
-from .figures import predictors as figures
+from survey.figures.charts import Axis, BarChart, Chart, ForestRow, Line, LineChart, Whisker
 
 GROUPS_SHOWN = 12
 TITLES = {
@@ -25,6 +25,7 @@ TITLES = {
     "target_task": "by the task generalized to",
     "task_pair": "by the pair of tasks",
 }
+DRAWN_PARTS = (("overall", "overall"), ("previous_correct", "after correct"), ("previous_incorrect", "after incorrect"))
 PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "belief_change")
 
 
@@ -120,11 +121,67 @@ def writers_of(
         ("comparison.json", lambda path: _write_json(path, rest)),
         ("predictions.csv", lambda path: _write_rows(path, _prediction_rows(test, predictions))),
         ("auc_by_group.csv", lambda path: _write_rows(path, _group_rows(found))),
-        ("auc.svg", lambda path: figures.auc_figure(found["metrics"], path)),
-        ("roc.svg", lambda path: figures.roc_figure(curves, path)),
-        ("calibration.svg", lambda path: figures.calibration_figure(curves, path)),
-        ("rank_curve.svg", lambda path: figures.rank_figure(curves, path)),
+        *((f"{name}.svg", partial(chart.write, name=name)) for name, chart in charts(found).items()),
     ]
+
+
+def charts(found: PredictorComparison) -> dict[str, Chart]:
+    """The figures by name: areas with their intervals, ROC curves, calibration, and the rank of the prediction (figure
+    3, right)."""
+    diagonal = Line("chance", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
+    calibrated = Line("calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
+    changed = Axis("beliefs that changed", share=True, includes=(0.0, 1.0))
+    curves = found["curves"].items()
+    return {
+        "auc": BarChart(
+            title="How well changed and kept beliefs are separated (95 % intervals)",
+            x=Axis("area under the ROC curve", includes=(1.0,)),
+            series=[words for _part, words in DRAWN_PARTS],
+            rows=[
+                ForestRow(name, [_area(one, part) for part, _words in DRAWN_PARTS])
+                for name, one in found["metrics"].items()
+            ],
+            mark_at=0.5,
+        ),
+        "roc": LineChart(
+            title="ROC curves",
+            x=Axis("kept beliefs predicted above the threshold", share=True, includes=(0.0, 1.0)),
+            y=Axis("changed beliefs predicted above it", share=True, includes=(0.0, 1.0)),
+            lines=[diagonal, *(Line(name, one["roc"], marked=False) for name, one in curves)],
+        ),
+        "calibration": LineChart(
+            title="Calibration (bins of equal weight, 95 % intervals)",
+            x=Axis("mean predicted probability of change", share=True, includes=(0.0, 1.0)),
+            y=changed,
+            lines=[
+                calibrated,
+                *(
+                    _observed(name, [(bin_["predicted"], bin_) for bin_ in one["calibration"]["bins"]])
+                    for name, one in curves
+                ),
+            ],
+        ),
+        "rank_curve": LineChart(
+            title="Changes found by rank of prediction (95 % intervals)",
+            x=Axis("percentile of predicted probability of change", share=True, includes=(0.0, 1.0)),
+            y=changed,
+            lines=[_observed(name, [(point["rank"], point) for point in one["rank"]]) for name, one in curves],
+        ),
+    }
+
+
+def _area(found: PartMetricsWithIntervals, part: Any) -> Whisker:
+    return Whisker(found["auc"][part], *(found["intervals"]["auc"][part] or ()))
+
+
+def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
+    """What was observed at each place, with its interval."""
+    return Line(
+        name,
+        [(place, point["observed"]) for place, point in points],
+        [tuple(point["interval"]) for _place, point in points],
+        whiskers=True,
+    )
 
 
 def _interval(bounds: Interval) -> str:

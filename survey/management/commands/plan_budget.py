@@ -24,7 +24,7 @@ class Command(ReportCommand):
         parser.add_argument("path", metavar="FILE", type=Path)
         parser.add_argument("--studies", type=int, metavar="N", help="simulated studies of each policy, 2 or more")
         parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), metavar="K", help="processes")
-        parser.add_argument("--out", type=Path, metavar="DIR", help="write the tables (CSV), figures (SVG), sentences")
+        self.add_output_arguments(parser, out="write the tables (CSV), figures (SVG), sentences")
 
     def handle(self, *args: Any, path: Path, studies: int | None, jobs: int, out: Path | None, **options: Any) -> None:
         raw = read_toml(path)

@@ -6,10 +6,8 @@ Everything is made from one set of tables: a text says only what stands in them.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from pathlib import Path
 from typing import Any
 
 from django.db.models import Count
@@ -19,6 +17,7 @@ from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Layout, Picture, Report, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
+from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow, Whisker
 from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
@@ -89,7 +88,7 @@ STOPS = (
     Column("looks", "number", "Looks at the stage by it.", whole=True),
     Column("people", "number", "People at the look that ended the stage; empty where none did.", whole=True),
 )
-WIDTH, BOX, GAP = 640, 46, 18
+GO_ON = ("arrived", "passed", "finished", "analysed")  # steps of the flow that people pass; the others leave it
 
 
 @dataclass(frozen=True)
@@ -546,60 +545,25 @@ def _tables(found: StudyMethods) -> Iterator[Table]:
 
 
 def _pictures(found: StudyMethods) -> Iterator[Picture]:
-    steps = [(f"{people} {text}", name) for name, people, text in found.flow if people]
+    steps = [(f"{people} {text}", name in GO_ON) for name, people, text in found.flow if people]
     if found.people("arrived"):
-        said = "; ".join(words for words, _name in steps)
-        yield Picture("flow", "What became of people", f"From top to bottom: {said}.", _drawn(_flow_svg(steps)))
+        said = "; ".join(words for words, _goes_on in steps)
+        title = "What became of people"
+        yield Picture.of("flow", title, f"From top to bottom: {said}.", FlowChart(title=title, steps=steps))
     shares = [row for row in _as_dicts(ESTIMATES, found.figures) if row["unit"] == "share" and row["low"] is not None]
     if shares:
         said = "; ".join(f"{row['title']}: {_value(row)}" for row in shares)
-        yield Picture("shares", "Shares over all items, with 95 % intervals", f"{said}.", _drawn(_shares_svg(shares)))
-
-
-def _drawn(svg: str) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        path.write_text(svg, encoding="utf-8")
-
-    return write
-
-
-def _svg(height: int, name: str, title: str, parts: Sequence[str]) -> str:
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-labelledby="{name}-title" font-family="sans-serif" font-size="14" fill="currentColor">\n'
-        f'<title id="{name}-title">{escape(title)}</title>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
-
-
-def _flow_svg(steps: Sequence[tuple[str, str]]) -> str:
-    """Boxes from top to bottom: those who go on stand left, those who do not are indented."""
-    main = ("arrived", "passed", "finished", "analysed")
-    parts, y = [], 10
-    for words, name in steps:
-        x = 10 if name in main else 90
-        stroke = 2 if name in main else 1
-        parts.append(
-            f'<rect x="{x}" y="{y}" width="{WIDTH - x - 10}" height="{BOX}" rx="4" fill="none" stroke="currentColor" '
-            f'stroke-width="{stroke}"/>'
+        title = "Shares over all items, with 95 % intervals"
+        chart = ForestChart(
+            title=title,
+            x=Axis("share of items", share=True, includes=(0.0, 1.0)),
+            rows=[
+                ForestRow(
+                    row["title"],
+                    [Whisker(row["value"], row["low"], row["high"])],
+                    beside.number(row["value"], row["unit"]),
+                )
+                for row in shares
+            ],
         )
-        parts.append(f'<text x="{x + 14}" y="{y + BOX / 2 + 5:g}">{escape(words)}</text>')
-        y += BOX + GAP
-        if len(parts) < 2 * len(steps) * 2:
-            parts.append(f'<path d="M40,{y - GAP}v{GAP}" fill="none" stroke="currentColor"/>')
-    return _svg(y, "flow", "What became of people", parts[:-1])
-
-
-def _shares_svg(rows: Sequence[dict[str, Any]]) -> str:
-    """A dot with its interval for each share, on a line from 0 to 100 %."""
-    left, right, parts, y = 20, WIDTH - 20, [], 30
-    scale = right - left
-    for row in rows:
-        low, value, high = (left + scale * min(max(row[name], 0.0), 1.0) for name in ("low", "value", "high"))
-        parts.append(f'<text x="{left}" y="{y}">{escape(row["title"])}: {escape(_value(row))}</text>')
-        parts.append(f'<path d="M{left},{y + 16}H{right}" fill="none" stroke="currentColor" opacity="0.25"/>')
-        parts.append(f'<path d="M{low:.1f},{y + 16}H{high:.1f}" fill="none" stroke="currentColor" stroke-width="3"/>')
-        parts.append(f'<path d="M{value - 5:.1f},{y + 16}a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z"/>')
-        y += 56
-    parts += [f'<text x="{left}" y="{y}">0 %</text>', f'<text x="{right}" y="{y}" text-anchor="end">100 %</text>']
-    return _svg(y + 16, "shares", "Shares over all items, with 95 % intervals", parts)
+        yield Picture.of("shares", title, f"{said}.", chart)

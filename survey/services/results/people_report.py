@@ -6,8 +6,6 @@ Nobody is named, and no value of a single person is given: people's effects are 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from survey.contracts.measures import SHARE, Measure
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.charts import Axis, Line, LineChart
 from survey.models import Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import in_words, read_condition
@@ -27,7 +26,6 @@ from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
 
 from .estimating import subjects_of
-from .line_chart import Axes, Line, line_chart
 from .reports import CONDITION
 from .stage_rows import read_stage
 from .weights import answer_weights
@@ -255,32 +253,35 @@ def _known(value: float) -> float | None:
 def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
     if effects := _percentiles(found):
         low, middle, high = (dict(effects)[place] for place in (10, 50, 90))
-        yield Picture(
+        yield Picture.of(
             "people_effects",
             f"How people differ: {rows.title}",
             f"The shares of people below each effect, from 10 to 90 %. Half of the people are below "
             f"{_size(middle, rows.unit)}; eight in ten lie between {_size(low, rows.unit)} and "
             f"{_size(high, rows.unit)}. The second line is a normal distribution with the estimated standard "
             "deviation, which is not shrunken.",
-            partial(draw_effects, effects, math.sqrt(found.shares[0].variance), rows.unit),
+            chart_of_effects(effects, math.sqrt(found.shares[0].variance), rows.unit),
         )
 
 
-def draw_effects(effects: list[tuple[int, float]], deviation: float, unit: str, path: Path) -> None:
-    """The shares of people below each effect, and those of a normal distribution; one SVG file."""
+def chart_of_effects(effects: list[tuple[int, float]], deviation: float, unit: str) -> LineChart:
+    """The shares of people below each effect, and those of a normal distribution."""
     factor = 100.0 if _is_share(unit) else 1.0
-    points = [(factor * effect, float(place)) for place, effect in effects]
+    points = [(factor * effect, place / 100) for place, effect in effects]
     lines = [Line("people, shrunken", points)]
     reach = max(abs(x) for x, _y in points)
     if deviation > 0:
         reach = max(reach, 1.3 * factor * deviation)
         places = np.linspace(-reach, reach, 61).tolist()
-        normal = [(x, 50 * (1 + math.erf(x / (factor * deviation * math.sqrt(2))))) for x in places]
+        normal = [(x, 0.5 * (1 + math.erf(x / (factor * deviation * math.sqrt(2))))) for x in places]
         lines.append(Line("normal, not shrunken", normal, marked=False))
-    ticks = [(float(x), f"{x:.3g}") for x in np.linspace(-reach, reach, 5)]
     what = "points" if _is_share(unit) else unit
-    axes = Axes(x=f"effect of a person, in {what}", y="people below, in %", ticks=ticks, from_zero=True)
-    path.write_text(line_chart(name="people-effects", title="How people differ", axes=axes, lines=lines), "utf-8")
+    return LineChart(
+        title="How people differ",
+        x=Axis(f"effect of a person, in {what}"),
+        y=Axis("people below", share=True, includes=(0.0,)),
+        lines=lines,
+    )
 
 
 def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:

@@ -4,8 +4,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from predictors.readings.reading import common_begin
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
+from survey.figures.charts import Axis, ForestChart, ForestRow, Whisker
 from survey.services.banks.readings import Readings, same_texts
 from survey.services.base.csv_lines import csv_lines
 from survey.services.base.seeds import generator
@@ -174,11 +173,11 @@ def findings(
         ],
         files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
         pictures=[
-            Picture(
+            Picture.of(
                 "perplexity",
                 "Bits a character",
                 "The bits a character of each model with 95 % intervals by resampling texts; lower is better.",
-                lambda path: _draw(figures, intervals, path),
+                _chart(figures, intervals),
             )
         ],
         notes=notes,
@@ -519,52 +518,19 @@ def _expected(listed: Any, place: int) -> list[Any]:
     ]
 
 
-WIDTH, ROW, RIGHT, TOP = 640, 34, 84, 44
-LEFT, WIDEST, LETTER = 210, 380, 7.4  # of names: the room they have at least and at most; the width of a letter, about
+def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> ForestChart:
+    """Bits a character, a row a model. A model that does not pay for all it read has a mark of its own."""
 
+    def row(one: ModelFigures) -> ForestRow:
+        bits = one.total.bits_per_character
+        figure = Whisker(bits, *(intervals.bits_per_character[one.name] or ()))
+        return ForestRow(one.name, [Whisker(None), figure] if one.unpaid else [figure], _bound(bits, one, 3))
 
-def _draw(figures: Sequence[ModelFigures], intervals: ModelIntervals, path: Path) -> None:
-    path.write_text(picture(figures, intervals), encoding="utf-8", newline="")
-
-
-def picture(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> str:
-    """Bits a character as SVG, a row a model: a mark and its interval. The same figures give the same text."""
-    ends = [one.total.bits_per_character for one in figures]
-    ends += [end for one in figures for end in intervals.bits_per_character[one.name] or ()]
-    most = max([end for end in ends if end is not None and math.isfinite(end)], default=1.0) * 1.05 or 1.0
-    height = TOP + ROW * len(figures) + 30
-    left = min(max(LEFT, LETTER * max(len(one.name) for one in figures) + 20), WIDEST)
-    longest = round((left - 20) / LETTER)
-
-    def across(value: float) -> float:
-        return left + (WIDTH - left - RIGHT) * value / most
-
-    parts = [
-        '<?xml version="1.0" encoding="utf-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'aria-labelledby="perplexity-title" font-family="sans-serif" font-size="13" fill="currentColor">',
-        '<title id="perplexity-title">Bits a character of each model; lower is better</title>',
-        f'<text x="{left:g}" y="22" font-size="15">Bits a character (lower is better)</text>',
-        f'<path d="M{left:g},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.4"/>',
-    ]
-    for step in np.linspace(0, most, 5).tolist():
-        x = across(step)
-        parts.append(f'<path d="M{x:.1f},{TOP - 8}V{height - 26}" stroke="currentColor" stroke-opacity="0.15"/>')
-        parts.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{step:.2f}</text>')
-    for place, one in enumerate(figures):
-        y = TOP + ROW * place + ROW / 2
-        bits, interval = one.total.bits_per_character, intervals.bits_per_character[one.name]
-        name = one.name if len(one.name) <= longest else f"{one.name[: longest - 1]}…"
-        parts.append(f'<text x="{left - 10:g}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
-        if bits is None or not math.isfinite(bits):
-            parts.append(f'<text x="{left + 8:g}" y="{y + 4:.1f}">{in_words(bits)}</text>')
-            continue
-        if interval is not None:
-            low, high = (across(min(end, most)) for end in interval)
-            ends_of = f"M{low:.1f},{y - 6:.1f}v12M{high:.1f},{y - 6:.1f}v12"
-            parts.append(f'<path d="M{low:.1f},{y:.1f}H{high:.1f}{ends_of}" stroke="#0072b2" stroke-width="2"/>')
-        x = across(bits)
-        fill = "none" if one.unpaid else "#0072b2"
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="#0072b2"/>')
-        parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{y + 4:.1f}">{_bound(bits, one, 3)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    return ForestChart(
+        title="Bits per character of each model; lower is better",
+        x=Axis("bits per character", includes=(0.0,)),
+        series=["bits per character", "at least: some of what it read is unknown to it"]
+        if any(one.unpaid for one in figures)
+        else [""],
+        rows=[row(one) for one in figures],
+    )

@@ -41,6 +41,8 @@ from survey.services.base.csv_lines import csv_lines
 from survey.services.base.hashing import digest
 from survey.services.base.writing import replace_file
 
+from .png import with_png
+
 logger = logging.getLogger(__name__)
 
 NAME = re.compile(r"[a-z][a-z0-9_-]*", re.ASCII)
@@ -622,13 +624,18 @@ def file_of(found: Findings, name: str) -> Callable[[Path], None] | None:
     return dict(writers_of(found)).get(name)
 
 
-def writers_of(found: Findings) -> list[tuple[str, Callable[[Path], None]]]:
-    """Every file of a report by name, with the function that writes it."""
-    return [
+def writers_of(found: Findings, *, png: bool = False) -> list[tuple[str, Callable[[Path], None]]]:
+    """Every file of a report by name, with the function that writes it. png: each picture as PNG too.
+
+    Raises:
+        HunchError: PNG cannot be drawn on this machine.
+    """
+    writers: list[tuple[str, Callable[[Path], None]]] = [
         *((f"{table.name}.csv", partial(_write_table, table)) for table in found.tables),
         *((f"{picture.name}.svg", picture.draw) for picture in found.pictures),
         *((file.name, partial(_write_file, file)) for file in found.files),
     ]
+    return with_png(writers) if png else writers
 
 
 def _write_table(table: Table, path: Path) -> None:
@@ -643,15 +650,15 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="")
 
 
-def write(study: Study, name: str, found: Findings, folder: Path) -> list[Path]:
+def write(study: Study, name: str, found: Findings, folder: Path, *, png: bool = False) -> list[Path]:
     """Write tables, pictures, further files and NAME.json into a folder, which is made if it is missing. Each file
-    appears whole or not at all; an older one is replaced.
+    appears whole or not at all; an older one is replaced. png: each picture as PNG too.
 
     Raises:
-        HunchError: a file cannot be written, or a further file's name is no plain one.
+        HunchError: a file cannot be written, a further file's name is no plain one, or PNG cannot be drawn.
     """
     content = json.dumps(as_json(study, name, found), ensure_ascii=False, indent=1, allow_nan=False)
-    writers = [*writers_of(found), (f"{name}.json", lambda path: _write_text(path, content + "\n"))]
+    writers = [*writers_of(found, png=png), (f"{name}.json", lambda path: _write_text(path, content + "\n"))]
     return write_files(writers, folder)
 
 

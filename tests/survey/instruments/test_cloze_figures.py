@@ -37,7 +37,6 @@ from survey.instruments.cloze.analysis.normalising import match_of
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
 from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
 from survey.instruments.cloze.chances import _same_for_ties
-from survey.instruments.cloze.reports import charts
 from survey.instruments.cloze.reports import figures as cloze_figures
 
 TIMES = {
@@ -446,44 +445,6 @@ def test_losses_of_models_are_compared_where_all_of_them_have_read() -> None:
     models = [cloze_figures.ModelColumn(name, values, **column) for name, values in (("whole", own), ("short", unread))]
     whole, short = cloze_figures.work_out(table, models, rng=np.random.default_rng(0)).models
     assert whole.perplexity == short.perplexity == pytest.approx(np.exp(np.nanmean(unread)))
-
-
-# Pictures
-
-
-def boxes_of(svg: str, names: list[str]) -> list[tuple[float, float, float, float]]:
-    places = re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)" font-size="11">([^<]*)</text>', svg)
-    return [(float(x), float(y) - 9, float(x) + 6 * len(name), float(y) + 3) for x, y, name in places if name in names]
-
-
-def test_names_of_32_models_lie_on_no_other_name_and_none_is_cut() -> None:
-    rng = np.random.default_rng(2)
-    names = [f"model-{number}-of-18-letters"[:18] for number in range(32)]
-    points = [
-        charts.ScatterPoint(float(10 ** rng.uniform(1.3, 5.9)), float(rng.normal(0.5, 0.08)), name, "g")
-        for name in names
-    ]
-    svg = charts.scatter(name="a", title="A", x="x", y="y", points=points, log_x=True)
-    boxes = boxes_of(svg, names)
-    assert len(boxes) == 32
-    overlapping = [
-        (one, other)
-        for place, one in enumerate(boxes)
-        for other in boxes[:place]
-        if one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-    ]
-    assert overlapping == []
-    ticks = re.findall(r'text-anchor="(middle|end)" font-size="12">([\d,.]+)<', svg)
-    assert ("end", "1,000,000") in ticks and {"100", "1,000", "10,000", "100,000"} <= {
-        words for _anchor, words in ticks
-    }
-
-
-def test_a_short_logarithmic_axis_has_round_numbers() -> None:
-    points = [charts.ScatterPoint(x, 0.5 + x / 1000, f"m{x}") for x in (60.0, 110.0, 240.0)]
-    svg = charts.scatter(name="a", title="A", x="x", y="y", points=points, log_x=True)
-    ticks = re.findall(r'text-anchor="(?:middle|end)" font-size="12">([\d,.]+)<', svg)
-    assert [one for one in ticks if float(one) > 10] == ["50", "100", "200", "500"]
 
 
 # By hand

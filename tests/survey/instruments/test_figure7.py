@@ -1,8 +1,5 @@
 """Figure 7: which answerers match a belief, a region's accuracy, and its standard error."""
 
-import re
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 
@@ -12,8 +9,8 @@ from survey.instruments.belief_update.reports.figure7 import (
     BeliefsAboutOthers,
     RealAnswers,
     calibration,
+    calibration_chart,
     calibration_rows,
-    calibration_svg,
     clustered_error,
     region_of,
 )
@@ -138,43 +135,15 @@ def test_it_refuses_bad_values_by_name() -> None:
         answers((1, 10, 1), (1, 10, 0))
 
 
-def drawn(*names: str) -> ElementTree.Element:
+def test_the_figure_has_a_point_where_there_is_an_accuracy_and_none_elsewhere() -> None:
     stated = beliefs((80, 1, 10, 1, 20), (75, 4, 10, 1, 21), (10, 2, 11, 0, 21), (20, 5, 10, 1, 21))
     given = answers((1, 10, 1), (1, 20, 1), (1, 11, 0), (1, 21, 0))
-    lines = [calibration(name, stated, given) for name in names]
-    assert calibration_svg(lines) == calibration_svg(lines)
-    return ElementTree.fromstring(calibration_svg(lines))  # noqa: S314 - our own
-
-
-def places(figure: ElementTree.Element) -> list[tuple[float, float]]:
-    """Where the marks of the first line stand."""
-    group = figure.findall("{*}g")[0]
-    moved = [path.get("transform", "") for path in group.findall("{*}path") if path.get("transform")]
-    found = [re.fullmatch(r"translate\(([\d.]+),([\d.]+)\)", one) for one in moved]
-    return [(float(one[1]), float(one[2])) for one in found if one][:-1]  # The last one is the legend's.
-
-
-def test_the_figure_has_a_mark_where_there_is_an_accuracy_and_none_elsewhere() -> None:
-    figure = drawn("people")
-    (below_x, below_y), (above_x, above_y) = places(figure)  # Nobody believes anything between 30 and 70 %.
-    assert below_x < above_x and below_y > above_y, "0 % stands below 50 %"
-    words = "".join(figure.itertext())
-    assert all(word in words for word in ("people", "0 to 30 %", "30 to 70 %", "70 to 100 %", "accuracy in %"))
-
-
-def test_the_figure_tells_lines_apart_and_holds_no_markup_of_others() -> None:
-    figure = drawn("people", "<b>models</b> & more")
-    assert "<b>models</b> & more" in "".join(figure.itertext()), "a name is text"
-    first, second = figure.findall("{*}g")
-    assert first.get("stroke") != second.get("stroke")
-    assert first.findall("{*}path")[-1].get("d") != second.findall("{*}path")[-1].get("d"), "in grey too"
-
-
-def test_the_figure_needs_neither_style_nor_script() -> None:
-    for element in drawn("people", "language models").iter():
-        assert element.tag.rpartition("}")[2] in {"svg", "title", "g", "path", "text"}
-        assert not {"style", "class", "href"} & set(element.attrib)
-        assert not any(name.startswith("on") for name in element.attrib)
+    chart = calibration_chart([calibration(name, stated, given) for name in ("people", "language models")])
+    assert [line.name for line in chart.lines] == ["people", "language models"]
+    below, between, above = (accuracy for _place, accuracy in chart.lines[0].points)
+    assert below == 0 and np.isnan(between) and above == 0.5, "nobody believes anything between 30 and 70 %"
+    words = chart.svg("figure7")
+    assert all(one in words for one in ("0 to 30 %", "30 to 70 %", "70 to 100 %", "accuracy (bars: standard error)"))
 
 
 def test_rows_are_empty_where_a_figure_is_not_defined() -> None:

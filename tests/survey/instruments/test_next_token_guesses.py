@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,6 @@ from survey.instruments.next_token.analysis import priority
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses
 from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
 from survey.instruments.next_token.estimands import NextTokenEstimates
-from survey.instruments.next_token.reports import charts
 from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
 from survey.services.results.expectations.errors import freedom, interval, two_way_variance
 
@@ -180,14 +178,6 @@ def test_a_file_is_analysed_and_written(tmp_path: Path) -> None:
     assert "Many people together" not in out.getvalue(), "a heading with nothing under it"
 
 
-def test_long_names_of_models_are_whole_in_the_picture() -> None:
-    names = [f"meta-llama/Llama-2-70b-chat-{end}" for end in ("hf", "gptq")]
-    svg = charts.dots([("p", 60, 0.3)], [(name, 0.4) for name in names])
-    places = [re.findall(rf'<text x="(\d+)" y="(\d+)" font-size="12">{name}, 40.0 %<', svg) for name in names]
-    assert [len(one) for one in places] == [1, 1] and places[0] != places[1]
-    assert places[0][0][0] == places[1][0][0], "one below the other"
-
-
 def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
     rows = [("p", "a", -1, "x", "x", 1), ("", "a", 1, "x", "x", 1), ("p", "a", 1, "x", "", 1), ("p", "a", 1, "", "", 2)]
     with pytest.raises(FileErrors) as raised:
@@ -202,14 +192,6 @@ def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
         read_guesses(written(tmp_path / "none.csv", [("p", "a", 1, "", "x", 0)]))
     with pytest.raises(SystemExit):
         call_command("next_token", stderr=io.StringIO())
-
-
-def test_the_figure_has_a_dot_a_person_and_a_line_a_model() -> None:
-    drawn = charts.dots([("p", 50, 0.2), ("q", 400, 0.3)], [("one <b>", 0.4), ("none", math.nan)])
-    assert drawn.count("<circle") == 2
-    assert "one &lt;b&gt;, 40.0 %" in drawn
-    assert "none" not in drawn.replace('fill="none"', "")
-    assert charts.dots([("p", 50, 0.0)], []).count("<circle") == 1
 
 
 @pytest.mark.slow

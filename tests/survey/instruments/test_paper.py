@@ -145,7 +145,7 @@ def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to
     drawing.draw(tmp_path / "figure5.svg")
     svg = (tmp_path / "figure5.svg").read_text(encoding="utf-8")
     # A histogram of each, below each other: a bar for each row.
-    tops = [float(y) for y in re.findall(r'<text x="64" y="([\d.]+)">(?:prior|posterior|change)', svg)]
+    tops = [float(y) for y in re.findall(r'<text x="8.0" y="([\d.]+)">(?:prior|posterior|change)', svg)]
     assert len(tops) == 3 == len(set(tops)) and svg.count('Z" fill') == len(rows_of(found["figure5"]))
 
 

@@ -9,9 +9,8 @@ import pytest
 from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 from survey.services.results.expectations.calibrating import ALL, OTHERS, calibrations
-from survey.services.results.expectations.errors import Bounded, two_way_variance
+from survey.services.results.expectations.errors import two_way_variance
 from survey.services.results.expectations.parting import gaps
-from survey.services.results.forest_chart import ForestRow, forest
 
 CHOICE = ComparedEvent("choice", "a person chooses A", "the choice", "the chance of A")
 BELIEF = ComparedEvent("right", "the model is right", "the belief", "what it did", people_forecast=True)
@@ -226,22 +225,3 @@ def test_intervals_cover_a_known_truth():
         gap = gaps(found, found.readers[0]).parts[0].gap
         inside += gap.low <= truth <= gap.high
     assert 54 <= inside <= 60
-
-
-def test_a_figure_draws_what_is_defined_and_escapes_names():
-    rows = [ForestRow("a < b", [Bounded(0.5, 0.4, 0.6)]), ForestRow("left out", [Bounded(math.nan)])]
-    text = forest(name="one", title="Gaps & more", axis="points", series=("gap",), rows=rows, mark_at=0.0)
-    assert "a &lt; b" in text
-    assert "left out" not in text
-    assert "Gaps &amp; more" in text
-    alike = [ForestRow("a", [Bounded(1.0, 1 - 2e-16, 1 + 2e-16)])]
-    assert ">1.2<" in forest(name="one", title="", axis="", series=("bits",), rows=alike, mark_at=1.0)
-    with pytest.raises(ValueError, match="no figure"):
-        forest(name="one", title="none", axis="", series=("gap",), rows=rows[1:])
-
-
-def test_names_that_begin_alike_make_room_for_their_ends():
-    names = [f"meta-llama/Llama-2-70b-chat-hf-of-a-{end}" for end in ("first", "second")]
-    rows = [ForestRow(name, [Bounded(0.5, 0.4, 0.6)]) for name in names]
-    text = forest(name="one", title="one", axis="bits", series=("bits",), rows=rows)
-    assert all(f">{name}<" in text for name in names)

@@ -5,8 +5,11 @@ import io
 import json
 import logging
 import re
+import struct
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -250,6 +253,31 @@ def test_the_command_writes_tables_pictures_files_and_all_as_json(study: Study, 
     assert (whole["title"], whole["data"]) == ("Words, for science", {"least": 1, "values": [1.5, None]})
     assert whole["tables"][0]["rows"] == [["fox", 3], [EVIL, None]]
     assert json.loads(report("cast", "words", "why=science", "--json")[0])["report"] == "words"
+
+
+def test_pictures_are_written_as_png_too(study: Study, tmp_path: Path) -> None:
+    out, _err = report("cast", "words", "why=fun", "--out", str(tmp_path), "--png")
+    for name in ("drawn", "heavy"):
+        content = (tmp_path / f"{name}.png").read_bytes()
+        assert content[:8] == b"\x89PNG\r\n\x1a\n" and (tmp_path / f"{name}.svg").exists()
+        assert struct.unpack(">II", content[16:24]) == (3, 3), "three pixels for each unit of the drawing"
+        assert f"wrote {tmp_path / name}.png" in out
+
+
+@pytest.mark.parametrize(
+    ("library", "message"),
+    [
+        (None, "pip install resvg-py"),
+        (SimpleNamespace(svg_to_bytes=lambda **_options: b"no letters"), "fonts-dejavu-core"),
+    ],
+)
+def test_png_says_what_is_missing_before_a_report_is_made(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Any, message: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", library)
+    assert message in refused("cast", "words", "why=fun", "--out", str(tmp_path), "--png")
+    assert list(tmp_path.iterdir()) == []
+    assert "add --out DIR" in refused("cast", "words", "why=fun", "--png")
 
 
 def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 charts."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, Line, LineChart
 from survey.services.results.unreadable_replies import UNREADABLE
 
-from .alignment import AlignmentComparison, ModelDifference, ModelScore, threshold_of
-from .charts import accuracy_curves
+from .alignment import AlignmentComparison, ModelDifference, ModelScore, alpha_of, threshold_of
 
 NOTHING = "–"
+# 50 % to 99.9 %, evenly spaced in log odds, since the thresholds of interest lie close to 1.
+THRESHOLDS: NDArray[np.float64] = 1 / (1 + np.exp(-np.linspace(0.0, np.log(999.0), 60)))
+MARKS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999)
 MEASURES: Mapping[str, str] = {
     "accuracy": "Weighted generalized accuracy (higher is better)",
     "cross_entropy": "Weighted binary cross-entropy (lower is better)",
@@ -142,11 +145,30 @@ def _difference_row(found: ModelDifference, place: int) -> list[Any]:
 
 
 def accuracy_picture(comparison: AlignmentComparison) -> Picture:
-    return Picture(
+    return Picture.of(
         "alignment",
         "Accuracy by deployment threshold",
         "Each model's weighted generalized accuracy for deployment thresholds from 50 % to 99.9 %, with its 95 % band.",
-        partial(accuracy_curves, comparison),
+        _accuracy_curves(comparison),
+    )
+
+
+def _accuracy_curves(comparison: AlignmentComparison) -> LineChart:
+    alphas = alpha_of(THRESHOLDS)
+    places = np.log(THRESHOLDS / (1 - THRESHOLDS)).tolist()
+    lines = []
+    for name in comparison.trials:
+        score = comparison.score(name, alphas)
+        points = list(zip(places, score.accuracy.tolist(), strict=True))
+        lines.append(Line(name, points, [(low, high) for low, high in score.accuracy_interval.tolist()], marked=False))
+    return LineChart(
+        title=f"Alignment with what people expect ({100 * comparison.level:g} % bands over {comparison.resampled})",
+        x=Axis(
+            "deployment threshold, alpha / (1 + alpha)",
+            ticks=[(float(np.log(mark / (1 - mark))), f"{100 * mark:g} %") for mark in MARKS],
+        ),
+        y=Axis("weighted generalized accuracy"),
+        lines=lines,
     )
 
 

@@ -11,12 +11,11 @@ from survey.contracts.measures import Measure
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.charts import Axis, ForestChart, ForestRow, Whisker
 from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.blinding import HIDDEN, shown_conditions
 from survey.services.results.estimating import LevelFigures, figures_by_level
 from survey.services.results.estimators import Figure, in_words_p
-from survey.services.results.expectations.common import picture
-from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.reports import CONDITION
 from survey.services.results.unreadable_replies import UNREADABLE, notes_on_unreadable
 
@@ -362,15 +361,14 @@ def _picture(one: _Compared) -> Picture | None:
     if not any(figure.value is not None for row in rows for figure in row.figures):
         return None
     title = f"Differences between arms: {one.llm}"
-    return picture(
+    return Picture.of(
         f"arm_differences_{_plain(one.llm)}",
         title,
         f"Each arm of {one.found.factor} less {one.found.levels[0]}, before and after the evidence: alignment, how "
         "often the model is deployed and right, and how often it is right; bars are 95 % intervals between people.",
-        lambda: forest(
-            name=f"arm-differences-{_plain(one.llm)}",
+        ForestChart(
             title=title,
-            axis=f"difference to {one.found.levels[0]}",
+            x=Axis(f"difference to {one.found.levels[0]}"),
             series=[f"{level} less {one.found.levels[0]}" for level in one.found.levels[1:]],
             rows=rows,
             mark_at=0.0,

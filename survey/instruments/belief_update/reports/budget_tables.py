@@ -1,16 +1,16 @@
 """The results of a budget as tables, figures and sentences: for a study, or from a file."""
 
 import math
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, Line, LineChart
 
-from . import charts
 from .budget import PolicyOutlook
-from .budgeting import PlannedBudget
+from .budgeting import FrontierPoint, PlannedBudget
 
 POLICIES = (
     Column("policy", "text", "The policy's name."),
@@ -174,27 +174,73 @@ def _frontier(budget: PlannedBudget) -> Table:
 
 
 def _pictures(budget: PlannedBudget) -> list[Picture]:
-    frontier = Picture(
+    frontier = Picture.of(
         "frontier",
         "Between finding and estimating",
         "Changes found an answer from stage 2 on, against the width of the final interval, a line a design.",
-        partial(charts.frontier, budget.frontier),
+        _frontier_chart(budget.frontier),
     )
     return [
         *([frontier] if any(math.isfinite(one.width) for one in budget.frontier) else []),
-        Picture(
+        Picture.of(
             "found",
             "Changes of belief found, expected",
             "The changes found so far after each stage, a line a policy.",
-            partial(charts.found_by_stage, budget.outlooks),
+            _found_by_stage(budget.outlooks),
         ),
-        Picture(
+        Picture.of(
             "auc",
             "How well the predictor ranks pairs that nobody chose",
             "The AUC over all pairs after each stage, a line a policy, and the highest that there can be.",
-            partial(charts.auc_by_stage, budget.outlooks),
+            _auc_by_stage(budget.outlooks),
         ),
     ]
+
+
+def _found_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
+    return LineChart(
+        title="Changes of belief found, expected",
+        x=Axis("after stage", ticks=_stage_ticks(outlooks)),
+        y=Axis("changes so far", includes=(0.0,)),
+        lines=[Line(one.name, list(enumerate(accumulate(one.found), start=1))) for one in outlooks],
+    )
+
+
+def _auc_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
+    best = sum(one.best_auc for one in outlooks) / len(outlooks)
+    stages = _stage_ticks(outlooks)
+    highest = [(place, best) for place, _words in stages]
+    return LineChart(
+        title="How well the predictor ranks pairs that nobody chose",
+        x=Axis("after stage", ticks=stages),
+        y=Axis("AUC over uniform pairs"),
+        lines=[
+            *(Line(one.name, list(enumerate(one.auc, start=1))) for one in outlooks),
+            Line("highest possible", highest, marked=False, reference=True),
+        ],
+    )
+
+
+def _stage_ticks(outlooks: Sequence[PolicyOutlook]) -> list[tuple[float, str]]:
+    return [(float(stage), str(stage)) for stage in range(1, max(len(one.auc) for one in outlooks) + 1)]
+
+
+def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
+    lines = [
+        Line(
+            f"{kind} ({', '.join(f'{one.value:g}' for one in own)})",
+            [(100 * one.width, one.found) for one in own],
+            [(one.found - 1.96 * one.error, one.found + 1.96 * one.error) for one in own],
+        )
+        for kind in dict.fromkeys(one.kind for one in points)
+        if (own := sorted((one for one in points if one.kind == kind), key=lambda one: -one.width))
+    ]
+    return LineChart(
+        title="Between finding and estimating",
+        x=Axis("width of the final 95 % interval of the share, in points"),
+        y=Axis("changes found per answer from stage 2 on"),
+        lines=lines,
+    )
 
 
 def _data(budget: PlannedBudget) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The report `human_calibration`: do people foresee what people and language models get right? Figure 7."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from . import calibrating
 from .alignment_report import model_names
 from .expectations import COLUMNS as PERPLEXITY_COLUMNS
 from .expectations import FLOOR, StatedExpectations
-from .figure7 import COLUMNS, CalibrationLine, RegionAccuracy, calibration_rows, calibration_svg
+from .figure7 import COLUMNS, RegionAccuracy, calibration_chart, calibration_rows
 
 MEANINGS = (
     ("text", "Whose answers: people or language models."),
@@ -84,12 +83,12 @@ class CalibrationReport(Report):
             ],
             tables=[_table(found), perplexity_table(found.expectations)],
             pictures=[
-                Picture(
+                Picture.of(
                     "figure7",
                     "Figure 7",
                     "The accuracy of people and of language models in three regions of what people expected of them, "
                     "with standard errors.",
-                    lambda path: _draw(found.lines, path),
+                    calibration_chart(found.lines),
                 )
             ],
             notes=found.notes,
@@ -170,7 +169,3 @@ def _cells(name: str, region: RegionAccuracy) -> list[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if np.isfinite(share) else "-"
-
-
-def _draw(lines: Sequence[CalibrationLine], path: Path) -> None:
-    path.write_text(calibration_svg(lines), encoding="utf-8", newline="")

@@ -1,16 +1,14 @@
 """The report `composition`: whether beliefs after several evidence questions add up as Bayes' rule has it."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
+from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
-from survey.services.results.forest_chart import ForestRow, forest
 from survey.services.results.reports import CONDITION
 
 from ..analysis.composing import TITLES, WAYS
@@ -73,14 +71,7 @@ class CompositionReport(Report):
             title=f"How evidence adds up: {study.title}",
             lines=_lines(found),
             tables=[_figures(found), _ways(found)],
-            pictures=[
-                Picture(
-                    name="composition",
-                    title="What each step counts for",
-                    text=_weights_in_words(main),
-                    draw=partial(_draw, found),
-                )
-            ],
+            pictures=[Picture.of("composition", "What each step counts for", _weights_in_words(main), _chart(found))],
             notes=_notes(found),
             data=_data(found),
         )
@@ -200,7 +191,7 @@ def _weights_in_words(main: Composition) -> str:
     )
 
 
-def _draw(found: ComposedStudy, path: Path) -> None:
+def _chart(found: ComposedStudy) -> ForestChart:
     rows = [
         ForestRow("slope on the sum", [one.slope for one in found.by_clip]),
         *(
@@ -209,17 +200,12 @@ def _draw(found: ComposedStudy, path: Path) -> None:
         ),
         ForestRow("last step less first", [one.recency for one in found.by_clip]),
     ]
-    path.write_text(
-        forest(
-            name="composition",
-            title="What each step counts for",
-            axis="weight in log-odds, with 95 % interval",
-            series=[f"clip {one.clip:g} %" for one in found.by_clip],
-            rows=rows,
-            mark_at=1.0,
-            limits=(0.0, 1.0),
-        ),
-        encoding="utf-8",
+    return ForestChart(
+        title="What each step counts for",
+        x=Axis("weight in log-odds, with 95 % interval", includes=(0.0, 1.0)),
+        series=[f"clip {one.clip:g} %" for one in found.by_clip],
+        rows=rows,
+        mark_at=1.0,
     )
 
 

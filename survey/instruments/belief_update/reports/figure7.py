@@ -1,4 +1,5 @@
-"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). Imports only numpy.
+"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). Imports numpy
+and charts alone.
 
 A respondent sees whether somebody answered x' correctly, and states how likely the same one is right on x. An answerer
 is a person or a language model. An answerer matches a belief if it really answered both questions, and its outcome on
@@ -10,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from survey.figures.charts import Axis, Line, LineChart
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -229,76 +231,25 @@ def calibration_rows(
     ]
 
 
-WIDTH, HEIGHT = 640, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 60
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe and Ito's, which colour-blind people can distinguish
-_MARKS = (
-    "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",  # a disc
-    "M-5,-5h10v10h-10z",  # a square
-    "M0,-6L6,5H-6z",
-    "M0,-6L6,0L0,6L-6,0z",
-)
-
-
-def calibration_svg(lines: Sequence[CalibrationLine]) -> str:
-    """Accuracy of the answerers by region of posterior belief, one line each for people and for models, as SVG.
-
-    The same lines give the same text. It holds no script and no style sheet, so a page may include it unchanged.
-    """
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-labelledby="figure7-title" font-family="sans-serif" font-size="13" fill="currentColor">',
-        '<title id="figure7-title">Do people foresee who answers correctly?</title>',
-        *_axes(),
-    ]
-    for place, line in enumerate(lines):
-        colour, mark = _COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)]
-        parts += [f'<g stroke="{colour}" fill="{colour}">', *_line(line, mark, aside=place - (len(lines) - 1) / 2)]
-        x = _LEFT + 12 + 190 * place
-        parts.append(f'<path d="{mark}" transform="translate({x},{_TOP - 20})"/></g>')
-        parts.append(f'<text x="{x + 12}" y="{_TOP - 15}">{escape(line.name)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _across(region: float) -> float:
-    return _LEFT + (WIDTH - _LEFT - _RIGHT) * (region + 0.5) / len(REGIONS)
-
-
-def _up(share: float) -> float:
-    return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * share
-
-
-def _axes() -> list[str]:
-    found = []
-    for percent in range(0, 101, 20):
-        y = f"{_up(percent / 100):.1f}"
-        found.append(f'<path d="M{_LEFT},{y}H{WIDTH - _RIGHT}" stroke="currentColor" stroke-opacity="0.25"/>')
-        found.append(f'<text x="{_LEFT - 8}" y="{y}" text-anchor="end" dominant-baseline="middle">{percent}</text>')
-    for place, (lower, upper) in enumerate(REGIONS):
-        x, below = f"{_across(place):.1f}", HEIGHT - _BOTTOM + 20
-        found.append(f'<text x="{x}" y="{below}" text-anchor="middle">{lower} to {upper} %</text>')
-    middle, side = (WIDTH + _LEFT - _RIGHT) / 2, (HEIGHT + _TOP - _BOTTOM) / 2
-    return [
-        *found,
-        f'<text x="{middle}" y="{HEIGHT - 14}" text-anchor="middle">posterior belief that the answer is correct</text>',
-        f'<text x="16" y="{side}" text-anchor="middle" transform="rotate(-90 16 {side})">'
-        "answerer’s accuracy in % (bars: standard error)</text>",
-    ]
-
-
-def _line(line: CalibrationLine, mark: str, *, aside: float) -> list[str]:
-    points = [
-        (_across(place) + 14 * aside, region)
-        for place, region in enumerate(line.regions)
-        if np.isfinite(region.accuracy)
-    ]
-    path = "L".join(f"{x:.1f},{_up(region.accuracy):.1f}" for x, region in points)
-    found = [f'<path d="M{path}" fill="none" stroke-width="2"/>'] if len(points) > 1 else []
-    for x, region in points:
-        error = region.standard_error
-        if np.isfinite(error):
-            low, high = (_up(min(1.0, max(0.0, region.accuracy + sign * error))) for sign in (-1, 1))
-            ends = "".join(f"M{x - 5:.1f},{y:.1f}h10" for y in (low, high))
-            found.append(f'<path d="M{x:.1f},{low:.1f}V{high:.1f}{ends}" fill="none"/>')
-        found.append(f'<path d="{mark}" transform="translate({x:.1f},{_up(region.accuracy):.1f})"/>')
-    return found
+def calibration_chart(lines: Sequence[CalibrationLine]) -> LineChart:
+    """Accuracy of the answerers by region of posterior belief, one line each for people and for models."""
+    return LineChart(
+        title="Do people foresee who answers correctly?",
+        x=Axis(
+            "posterior belief that the answer is correct",
+            ticks=[(place, f"{lower} to {upper} %") for place, (lower, upper) in enumerate(REGIONS)],
+        ),
+        y=Axis("answerer’s accuracy (bars: standard error)", share=True, includes=(0.0, 1.0)),
+        lines=[
+            Line(
+                line.name,
+                [(place, region.accuracy) for place, region in enumerate(line.regions)],
+                [
+                    (max(0.0, one.accuracy - one.standard_error), min(1.0, one.accuracy + one.standard_error))
+                    for one in line.regions
+                ],
+                whiskers=True,
+            )
+            for line in lines
+        ],
+    )

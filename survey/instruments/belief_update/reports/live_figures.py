@@ -12,9 +12,9 @@ from predictors import evaluation
 from predictors.errors import PredictorError
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
-from survey.services.results.line_chart import Axes, Line
+from survey.figures.charts import Axis, Line, LineChart
 
-from .paper import OUTCOMES, drawn, share_over_people
+from .paper import OUTCOMES, share_over_people
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,6 +23,7 @@ BELIEF_EDGES = np.arange(0, 101, 10, dtype=np.float64)
 CHANGE_EDGES = np.arange(-105, 106, 10, dtype=np.float64)  # So that no change stands in the middle of a bin.
 SAMPLES = 1000
 AS_THEY_CAME = "The answers as they came, each once, of drawn and held-out items."
+CHANGED_SHARE = Axis("beliefs that changed", share=True, includes=(0.0,))
 HISTOGRAMS = (
     Column("figure", "text", "prior, posterior or change."),
     Column("outcome", "text", "How the evidence was answered: after a correct answer, or after an incorrect one."),
@@ -150,16 +151,10 @@ def histograms(answers: LiveAnswers) -> LiveFigure:
             lines.append(Line(f"{words} (n = {len(inside)})", _steps(edges, shares), marked=False))
             means.append(f"{words} the mean is {float(inside.mean()):.1f} and the median {float(np.median(inside)):g}")
         if lines:
-            axes = Axes(
-                x=f"{name}, percentage points",
-                y="share of answers",
-                ticks=[
-                    (float(mark), f"{mark:g}")
-                    for mark in (range(-100, 101, 50) if name == "change" else range(0, 101, 20))
-                ],
-                from_zero=True,
-            )
-            pictures.append(_picture(name, TITLES[name], axes, lines, "; ".join(means)))
+            marks = range(-100, 101, 50) if name == "change" else range(0, 101, 20)
+            x = Axis(f"{name}, percentage points", ticks=[(mark, f"{mark:g}") for mark in marks])
+            y = Axis("answers", share=True, includes=(0.0,))
+            pictures.append(_picture(name, TITLES[name], x, y, lines, "; ".join(means)))
     note = f"{AS_THEY_CAME} Bins of 10 points."
     layouts = [
         Layout(
@@ -233,7 +228,7 @@ def changed_by_stage(answers: LiveAnswers) -> LiveFigure:
             ],
         )
     ]
-    axes = Axes(x="stage", y="share that changed", ticks=[(stage, str(stage)) for stage in stages], from_zero=True)
+    x = Axis("stage", ticks=[(stage, str(stage)) for stage in stages])
     words = "; ".join(f"stage {row[0]}, {row[1]}: {100 * row[4]:.1f} %" for row in rows)
     table = Table(
         "changed_by_stage",
@@ -244,7 +239,7 @@ def changed_by_stage(answers: LiveAnswers) -> LiveFigure:
         layouts,
     )
     return LiveFigure(
-        table, (_picture("changed", "Share of beliefs that changed", axes, lines, words),) if rows else ()
+        table, (_picture("changed", "Share of beliefs that changed", x, CHANGED_SHARE, lines, words),) if rows else ()
     )
 
 
@@ -267,7 +262,7 @@ def areas_by_stage(areas: Sequence[Area]) -> LiveFigure:
             ],
         )
     ]
-    axes = Axes(x="stage", y="AUC", ticks=[(stage, str(stage)) for stage in stages])
+    x = Axis("stage", ticks=[(stage, str(stage)) for stage in stages])
     words = "; ".join(f"stage {one.stage}, {one.part}: {one.auc:.3f}" for one in areas)
     table = Table(
         "auc_by_stage",
@@ -277,7 +272,8 @@ def areas_by_stage(areas: Sequence[Area]) -> LiveFigure:
         "Each predictor is judged by answers that it had not seen. Of a coin toss: 0.5.",
         layouts,
     )
-    return LiveFigure(table, (_picture("auc", "How well the predictor ranks", axes, lines, words),) if rows else ())
+    title = "How well the predictor ranks"
+    return LiveFigure(table, (_picture("auc", title, x, Axis("AUC"), lines, words),) if rows else ())
 
 
 def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
@@ -291,7 +287,8 @@ def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
             rows.append([stage, int(inside.sum()), *found])
     points = [(row[0], row[4]) for row in rows]
     ends = [(row[5], row[6]) for row in rows if row[5] is not None and row[6] is not None]
-    axes = Axes(x="stage", y="times as many changes", ticks=[(x, f"{x:g}") for x, _y in points], from_zero=True)
+    x = Axis("stage", ticks=[(stage, f"{stage:g}") for stage, _lift in points])
+    y = Axis("times as many changes", includes=(0.0,))
     layouts = [
         Layout(
             ["stage", "answers", "drawn", "uniform", "lift", "95 % interval"],
@@ -320,7 +317,7 @@ def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
     words = "; ".join(f"stage {row[0]}: {row[4]:.2f}" for row in rows)
     line = Line("the study's design", points, ends if len(ends) == len(points) else ())
     title = "Lift by stage"
-    return LiveFigure(table, (_picture("lift", title, axes, [line], words),) if rows else ())
+    return LiveFigure(table, (_picture("lift", title, x, y, [line], words),) if rows else ())
 
 
 def lift(
@@ -370,19 +367,19 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
     ]
     points = [(one["predicted"], one["observed"]) for one in bins["bins"]]
     ends = [(one["interval"][0], one["interval"][1]) for one in bins["bins"]]
-    lines = [Line("answers", points, ends), Line("predicted as observed", [(0.0, 0.0), (1.0, 1.0)], marked=False)]
-    quarters = [(mark, f"{mark:g}") for mark in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    diagonal = Line("predicted as observed", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
+    lines = [Line("answers", points, ends), diagonal]
     error = bins["expected_calibration_error"]
     note = "Drawn items of all stages with a prediction, by the design's weights, in bins of about equal weight."
     if error is not None:
         note += f" Expected calibration error: {error:.3f}."
-    axes = Axes(x="predicted chance of a change", y="share that changed", ticks=quarters, from_zero=True)
+    x = Axis("predicted chance of a change", share=True, includes=(0.0, 1.0))
     words = "; ".join(f"predicted {x:.2f}, observed {y:.2f}" for x, y in points)
     yield LiveFigure(
         Table(
             "reliability", "Reliability of the predictor", RELIABILITY, rows, note, [_judged_layout(rows, "predicted")]
         ),
-        (_picture("reliability", "Predicted and observed changes", axes, lines, words),),
+        (_picture("reliability", "Predicted and observed changes", x, CHANGED_SHARE, lines, words),),
     )
     rows = [
         [place, one["n"], one["rank"], one["observed"], *one["interval"]] for place, one in enumerate(ranks, start=1)
@@ -392,12 +389,12 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
         [(one["rank"], one["observed"]) for one in ranks],
         [(one["interval"][0], one["interval"][1]) for one in ranks],
     )
-    axes = Axes(x="rank of the prediction", y="share that changed", ticks=quarters, from_zero=True)
+    x = Axis("rank of the prediction", includes=(0.0, 1.0))
     words = "; ".join(f"rank {one['rank']:.2f}: {100 * one['observed']:.0f} %" for one in ranks)
     note = "The same answers, in points of about equal weight by rising prediction."
     yield LiveFigure(
         Table("rank_curve", "Changes by the rank of the prediction", RANKS, rows, note, [_judged_layout(rows, "rank")]),
-        (_picture("rank_curve", "Rank curve", axes, [line], words),),
+        (_picture("rank_curve", "Rank curve", x, CHANGED_SHARE, [line], words),),
     )
 
 
@@ -417,9 +414,9 @@ def _judged_layout(rows: Sequence[Sequence[Any]], what: str) -> Layout:
     )
 
 
-def _picture(name: str, title: str, axes: Axes, lines: Sequence[Line], words: str) -> Picture:
-    found = drawn(f"live-{name}", title, axes, lines)
-    return Picture(name, title, f"{title}. {words[:1].upper()}{words[1:]}.", found.draw)
+def _picture(name: str, title: str, x: Axis, y: Axis, lines: Sequence[Line], words: str) -> Picture:
+    text = f"{title}. {words[:1].upper()}{words[1:]}."
+    return Picture.of(name, title, text, LineChart(title=title, x=x, y=y, lines=lines))
 
 
 def _known(value: float) -> float | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -23,11 +22,10 @@ from predictors.evaluation import auc_by_group, evaluate_with_intervals, rank_cu
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
-from survey.services.results.line_chart import Axes, Line, line_chart
+from survey.figures.charts import Axis, Bar, HistogramChart, Line, LineChart
 from survey.services.results.unreadable_replies import UNREADABLE
 
 from .alignment import ModelScore, threshold_of
-from .histograms import Bar, histograms
 
 METRICS = {"nll": "NLL", "auc": "AUC"}
 PARTS = {"overall": "", "previous_correct": " correct", "previous_incorrect": " incorrect"}
@@ -371,19 +369,15 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         lines.append(Line(words, list(zip(((edges[:-1] + edges[1:]) / 2).tolist(), share.tolist(), strict=True))))
     if not lines:
         raise ValueError("no pair has a prediction")
-    axes = Axes(
-        x="predicted probability of a change",
-        y="share of pairs",
-        ticks=[(mark, f"{mark:g}") for mark in (0, 0.25, 0.5, 0.75, 1)],
-        from_zero=True,
-    )
+    x = Axis("predicted probability of a change", includes=(0.0, 1.0))
+    y = Axis("pairs", share=True, includes=(0.0,))
     title = "Predicted change over uniform pairs"
     header = ["outcome", "figure", "predicted change", "evidence", "target"]
     return Piece(
         "",
         "",
         Table("figure2", f"Figure 2: {title.lower()}", FIGURE_2, plain, note=note, layouts=[Layout(header, shown)]),
-        drawn("figure2", title, axes, lines),
+        drawn("figure2", title, x, y, lines),
     )
 
 
@@ -457,12 +451,12 @@ def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]
     }
     layouts = [Layout(["what", "points", "answers", "share"], shown)]
     number = "Figure 3, left" if name == "figure3_left" else "Figure 5"
-    svg = histograms(name=name, title=title, x="percentage points", panels=panels)
+    chart = HistogramChart(title=title, x="percentage points", y="answers", panels=panels)
     return Piece(
         "",
         "",
         Table(name, f"{number}: {title}", DISTRIBUTION, plain, note, layouts),
-        Picture(name, title, f"{title}: a histogram of each, with 95 % intervals.", partial(_write, svg)),
+        Picture.of(name, title, f"{title}: a histogram of each, with 95 % intervals.", chart),
     )
 
 
@@ -498,19 +492,15 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
             )
         )
     shown = [[row[0], f"{100 * row[1]:.0f} %", str(row[2]), str(PaperFigure(*row[2:]))] for row in plain]
-    axes = Axes(
-        x="percentile of the predicted probability of change",
-        y="share that changed",
-        ticks=[(mark, str(mark)) for mark in (0, 25, 50, 75, 100)],
-        from_zero=True,
-    )
+    x = Axis("percentile of the predicted probability of change", includes=(0.0, 100.0))
+    y = Axis("beliefs that changed", share=True, includes=(0.0,))
     title = "Changes by rank of prediction"
     layouts = [Layout(["line", "rank", "rows", "share that changed"], shown)]
     return Piece(
         "",
         "",
         Table("figure3_right", f"Figure 3, right: {title.lower()}", RANKS, plain, note, layouts),
-        drawn("figure3_right", title, axes, drawn_lines),
+        drawn("figure3_right", title, x, y, drawn_lines),
     )
 
 
@@ -552,14 +542,9 @@ def _band(ends: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
     return [(low, high) for low, high in ends] if all(one[0] is not None for one in ends) else []
 
 
-def drawn(name: str, title: str, axes: Axes, lines: Sequence[Line]) -> Picture:
-    svg = line_chart(name=name, title=title, axes=axes, lines=lines)
+def drawn(name: str, title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> Picture:
     words = f"{title}: {'; '.join(line.name for line in lines)}."
-    return Picture(name, title, words, partial(_write, svg))
-
-
-def _write(svg: str, path: Path) -> None:
-    path.write_text(svg, encoding="utf-8", newline="")
+    return Picture.of(name, title, words, LineChart(title=title, x=x, y=y, lines=lines))
 
 
 # All of it

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,10 @@ from numpy.typing import NDArray
 
 from survey.contracts.reports import Layout, Picture, Table
 from survey.contracts.tables import Column
-from survey.services.results.line_chart import Axes, Line
+from survey.figures.charts import Axis, Line
 from survey.services.results.unreadable_replies import UNREADABLE
 
-from .figure7 import CalibrationLine, calibration_svg
+from .figure7 import CalibrationLine, calibration_chart
 from .paper import OUTCOMES, VALUE, N, PaperFigure, Piece, ScoredPairs, drawn, share_over_people
 
 EXTREME_PAIRS = 10
@@ -140,12 +138,8 @@ def figure_4(
     rest = f" figure4.csv has all {len(pairs)}." if len(pairs) > SHOWN_PAIRS else ""
     title = "How often a model fails after an answer that raised belief"
     last = max(place for line in lines for place, _share in line.points)  # Nothing was so high beyond it.
-    axes = Axes(
-        x=rises.unit,
-        y="share of targets answered wrongly",
-        ticks=[(place, words) for place, (_least, words) in enumerate(rises.least) if place <= last],
-        from_zero=True,
-    )
+    ticks = [(place, words) for place, (_least, words) in enumerate(rises.least) if place <= last]
+    x, y = Axis(rises.unit, ticks=ticks), Axis("targets answered wrongly", share=True, includes=(0.0,))
     layouts = [
         Layout(["model", "rise", "answers", "wrong on the target"], shown),
         Layout(
@@ -159,7 +153,7 @@ def figure_4(
         "",
         "",
         Table("figure4", f"Figure 4: {title.lower()}", FIGURE_4, plain, f"{note} {NO_NUMBER}", layouts),
-        drawn("figure4", title, axes, lines),
+        drawn("figure4", title, x, y, lines),
     )
 
 
@@ -204,17 +198,13 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
     if len({row[4] for row in plain}) == 1:
         note += " The predictor gives every pair the same number, so that which pairs stand here means nothing."
     title = "The highest and lowest predictions"
-    axes = Axes(
-        x="place",
-        y="predicted probability of a change",
-        ticks=[(place, str(place)) for place in range(1, max(row[2] for row in plain) + 1)],
-        from_zero=True,
-    )
+    x = Axis("place", ticks=[(place, str(place)) for place in range(1, max(row[2] for row in plain) + 1)])
+    y = Axis("predicted probability of a change", includes=(0.0,))
     return Piece(
         "",
         "",
         Table("figure6", f"Figure 6: {title.lower()}", FIGURE_6, plain, f"{note} {NO_NUMBER}", layouts),
-        drawn("figure6", title, axes, lines),
+        drawn("figure6", title, x, y, lines),
     )
 
 
@@ -256,9 +246,5 @@ def figure_7(lines: Sequence[CalibrationLine], note: str, unreadable: Mapping[st
         "",
         "",
         Table("figure7", f"Figure 7: {title[0].lower()}{title[1:]}", FIGURE_7, plain, f"{note} {NO_NUMBER}", layouts),
-        Picture("figure7", title, words, partial(_draw, lines)),
+        Picture.of("figure7", title, words, calibration_chart(lines)),
     )
-
-
-def _draw(lines: Sequence[CalibrationLine], path: Path) -> None:
-    path.write_text(calibration_svg(lines), encoding="utf-8", newline="")

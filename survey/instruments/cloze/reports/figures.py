@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords
 from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
 from survey.contracts.reports import Findings, Layout, Picture, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint, Whisker
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Correlation, Positions
-from survey.services.results.forest_chart import ForestRow, Whisker, forest
 from survey.services.results.fragile_table import fragile_table
-
-from .charts import ScatterPoint, scatter
 
 Floats = NDArray[np.float64]
 
@@ -449,28 +446,25 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
     if not models:
         return
     rows = [ForestRow(one.name, [Whisker(one.pnc.value, *(one.pnc.interval or ()))]) for one in models]
-    yield _picture(
+    yield Picture.of(
         "pnc",
         "PNC of each model",
         "The predictability norm correlation of each model with its 95 % interval.",
-        lambda: forest(
-            name="pnc", title="PNC of each model, 95 % intervals", axis="PNC", series=["PNC"], rows=rows, mark_at=0.0
-        ),
+        ForestChart(title="PNC of each model, 95 % intervals", x=Axis("PNC"), rows=rows, mark_at=0.0),
     )
     points = [
         ScatterPoint(float(x), float(y), group=one.name if len(models) <= 6 else "")
         for one in models[:6]
         for x, y in zip(one.column.surprisal, table.human, strict=True)
     ]
-    yield _picture(
+    yield Picture.of(
         "surprisals",
         "Human against model surprisal",
         "People's surprisal at each position against the model's, in nats.",
-        lambda: scatter(
-            name="surprisals",
-            title="Human against model surprisal (nats)",
-            x="model surprisal",
-            y="human surprisal",
+        PointChart(
+            title="Human against model surprisal",
+            x=Axis("model surprisal (nats)"),
+            y=Axis("human surprisal (nats)"),
             points=points,
         ),
     )
@@ -495,7 +489,7 @@ def _facts_pictures(models: Sequence[ModelPnc]) -> Any:
             if (value := fact(one)) is not None and math.isfinite(value) and one.pnc.value is not None
         ]
         if points:
-            yield _picture(name, title, f"{title}, a point a model.", _scatter_of(name, title, x, "PNC", points, log))
+            yield _picture(name, title, Axis(x, log=log), Axis("PNC"), points)
 
 
 def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
@@ -516,8 +510,7 @@ def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
             if points:
                 title = f"Delta log-likelihood of {time} against {x}"
                 name = f"{kind}_delta_{number + 1}"
-                chart = _scatter_of(name, title, x, "delta log-likelihood (nats)", points, log)
-                yield _picture(name, title, f"{title}, a point a model.", chart)
+                yield _picture(name, title, Axis(x, log=log), Axis("delta log-likelihood (nats)"), points)
 
 
 def _normalised(one: ModelPnc) -> float | None:
@@ -525,12 +518,5 @@ def _normalised(one: ModelPnc) -> float | None:
     return None if vocabulary is None or one.perplexity is None else one.perplexity / vocabulary
 
 
-def _scatter_of(name: str, title: str, x: str, y: str, points: Sequence[ScatterPoint], log: bool) -> Any:
-    return lambda: scatter(name=name, title=title, x=x, y=y, points=points, log_x=log)
-
-
-def _picture(name: str, title: str, text: str, chart: Any) -> Picture:
-    def draw(path: Path) -> None:
-        path.write_text(chart(), encoding="utf-8", newline="")
-
-    return Picture(name, title, text, draw)
+def _picture(name: str, title: str, x: Axis, y: Axis, points: Sequence[ScatterPoint]) -> Picture:
+    return Picture.of(name, title, f"{title}, a point a model.", PointChart(title=title, x=x, y=y, points=points))

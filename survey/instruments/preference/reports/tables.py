@@ -11,9 +11,8 @@ from bandit.fragility import Fragile
 from bandit.fragility import in_words as fragile_words
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
-from survey.services.results.forest_chart import ForestRow, Whisker, forest
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart, Whisker
 from survey.services.results.fragile_table import fragile_table
-from survey.services.results.line_chart import Axes, Line, line_chart
 
 from ..analysis.analysing import (
     EVERYTHING,
@@ -28,7 +27,6 @@ from ..analysis.errors import MeasuredFigure
 from ..analysis.judgements import Judgements
 from ..analysis.judging import JudgeFigures
 from ..analysis.style import STYLES
-from . import drawing
 
 ENDS = (
     Column("low", "number", "Lower end of its 95 % interval."),
@@ -600,18 +598,16 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             ForestRow(models[model], [ranking.of(model) for ranking in found.rankings.values()])
             for model in found.ranking.order
         ]
-        svg = forest(
-            name="ranking",
+        chart = ForestChart(
             title="Strength by people and judges",
-            axis="Bradley-Terry strength, logits",
+            x=Axis("Bradley-Terry strength, logits"),
             rows=rows,
             series=series,
             mark_at=0.0,
         )
         said = ", ".join(models[model] for model in found.ranking.order)
-        yield Picture(
-            "ranking", "Ranking", f"Strengths with 95 % intervals, the strongest first: {said}.", partial(_write, svg)
-        )
+        text = f"Strengths with 95 % intervals, the strongest first: {said}."
+        yield Picture.of("ranking", "Ranking", text, chart)
         shares = {(one.model, one.other): one for one in found.wins}
         order = found.ranking.order
         cells = [
@@ -623,13 +619,9 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             ]
             for row in order
         ]
-        svg = drawing.matrix(
-            name="wins",
-            title="How often the row's model was preferred",
-            names=[models[one] for one in order],
-            cells=cells,
-        )
-        yield Picture("wins", "Win matrix", "The share of wins of each model against each other.", partial(_write, svg))
+        title, names = "How often the row's model was preferred", [models[one] for one in order]
+        wins = MatrixChart(title=title, names=names, cells=cells)
+        yield Picture.of("wins", "Win matrix", "The share of wins of each model against each other.", wins)
     judges = [table for table in found.judges if table.by_category]
     if judges:
         categories = list(dict.fromkeys(category for table in judges for category in table.by_category))
@@ -644,21 +636,16 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             for category in categories
         ]
         if any(one.value is not None for row in rows for one in row.figures):
-            svg = forest(
-                name="correlation",
+            chart = ForestChart(
                 title="Judges against people, by category",
-                axis="uncentred correlation of ratings",
+                x=Axis("uncentred correlation of ratings"),
                 rows=rows,
                 series=[table.judge for table in judges],
                 mark_at=0.0,
             )
-            yield Picture(
-                "correlation",
-                "Correlation by category",
-                "Of judges' and people's mean ratings, with 95 % intervals.",
-                partial(_write, svg),
-            )
-        lines = [Line("perfect", [(0.0, 0.0), (1.0, 1.0)], marked=False)]
+            text = "Of judges' and people's mean ratings, with 95 % intervals."
+            yield Picture.of("correlation", "Correlation by category", text, chart)
+        lines = [Line("perfect", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)]
         for table in judges:
             points = [(one.chance, one.share) for one in table.bins]
             band = [
@@ -667,23 +654,14 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             ]
             if points:
                 lines.append(Line(table.judge, points, band))
-        axes = Axes(
-            "the judge's chance of A",
-            "share of people for A",
-            [(step / 5, f"{20 * step} %") for step in range(6)],
-            from_zero=True,
+        reliability = LineChart(
+            title="Reliability of judges’ chances",
+            x=Axis("the judge's chance of A", share=True, includes=(0.0, 1.0)),
+            y=Axis("people for A", share=True, includes=(0.0,)),
+            lines=lines,
         )
-        svg = line_chart(name="reliability", title="Reliability of judges’ chances", axes=axes, lines=lines)
-        yield Picture(
-            "reliability",
-            "Reliability",
-            "How often people preferred A where the judge gave it that chance.",
-            partial(_write, svg),
-        )
-
-
-def _write(svg: str, path: Any) -> None:
-    drawing.write(path, svg)
+        text = "How often people preferred A where the judge gave it that chance."
+        yield Picture.of("reliability", "Reliability", text, reliability)
 
 
 def in_words(one: MeasuredFigure, digits: int = 3) -> str:

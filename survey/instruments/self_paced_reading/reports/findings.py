@@ -3,18 +3,17 @@
 import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.cleaning import LeftOut
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
 from survey.services.results.expectations.errors import Bounded
-from survey.services.results.forest_chart import ForestRow, Whisker, forest
 
 from . import gamm
 from .material import ReadingMaterial
@@ -241,56 +240,34 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
     drawn = [one for one in models if any(slope.is_defined for slope in one.slopes)]
     if drawn:
         series = [_of(place) for place in range(material.previous + 1)]
-
-        def slopes(path: Path) -> None:
-            path.write_text(
-                forest(
-                    name="slopes",
-                    title="Milliseconds a nat of surprisal",
-                    axis="ms a nat, with 95 % intervals",
-                    series=series,
-                    rows=[ForestRow(one.name, list(one.slopes)) for one in drawn],
-                    mark_at=0.0,
-                ),
-                encoding="utf-8",
-            )
-
-        rows = "; ".join(
+        slopes = ForestChart(
+            title="Milliseconds per nat of surprisal",
+            x=Axis("ms per nat, with 95 % intervals"),
+            series=series,
+            rows=[ForestRow(one.name, list(one.slopes)) for one in drawn],
+            mark_at=0.0,
+        )
+        text = "; ".join(
             f"{one.name}: " + ", ".join(f"{of} {_ms(slope)}" for of, slope in zip(series, one.slopes, strict=True))
             for one in drawn
         )
-        made.append(Picture("slopes", "Milliseconds a nat of surprisal", rows, slopes))
+        made.append(Picture.of("slopes", "Milliseconds a nat of surprisal", text, slopes))
     tenths = {name: _tenths(material, surprisal) for name, surprisal in material.models.items()}
     usable = {name: found for name, found in tenths.items() if found}
     if usable:
-        count = max(len(found) for found in usable.values())
-
-        def by_tenth(path: Path) -> None:
-            path.write_text(
-                forest(
-                    name="tenths",
-                    title="Mean time by surprisal",
-                    axis="mean time, ms",
-                    series=list(usable),
-                    rows=[
-                        ForestRow(
-                            f"part {place + 1} of {count}",
-                            [Whisker(found[place][1] if place < len(found) else None) for found in usable.values()],
-                        )
-                        for place in range(count)
-                    ],
-                ),
-                encoding="utf-8",
-            )
-
+        by_tenth = LineChart(
+            title="Mean time by surprisal",
+            x=Axis("mean surprisal of the words, nats"),
+            y=Axis("mean time, ms"),
+            lines=[Line(name, found) for name, found in usable.items()],
+        )
         text = "; ".join(
             f"{name}: from {found[0][1]:.0f} ms at {found[0][0]:.1f} nats "
             f"to {found[-1][1]:.0f} ms at {found[-1][0]:.1f} nats"
             for name, found in usable.items()
         )
-        made.append(
-            Picture("tenths", "Mean time of words, from the least to the most surprising tenth", text, by_tenth)
-        )
+        title = "Mean time of words, from the least to the most surprising tenth"
+        made.append(Picture.of("tenths", title, text, by_tenth))
     return made
 
 

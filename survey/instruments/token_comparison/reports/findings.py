@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from predictors.evaluation.scoring import finite
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, Whisker
 from survey.instruments.token_comparison.analysis.checking import CheckModel, KnownLoss, check, log_odds_of_model
 from survey.instruments.token_comparison.analysis.estimating import (
     ComparisonAnswers,
@@ -26,8 +26,6 @@ from survey.instruments.token_comparison.analysis.estimating import (
 )
 from survey.instruments.token_comparison.analysis.rewards import RATIOS
 from survey.instruments.token_comparison.analysis.rounding import are_rounded, unrounded
-from survey.services.results.forest_chart import ForestRow, Whisker, forest
-from survey.services.results.line_chart import Axes, Line, line_chart
 
 PEOPLE, GENERATOR = "people", "generator"
 STATED, EXACT, ROUNDED, UNROUNDED = "stated", "exact", "rounded", "unrounded"
@@ -498,14 +496,13 @@ def _pictures(figures: Figures) -> Iterator[Picture]:
                     [Whisker(None), Whisker(answered.difference, *answered.within()), Whisker(one.true)],
                 )
             )
-    yield _picture(
+    yield Picture.of(
         "differences",
         "Loss less the generator's",
         "L - L_G of people and of models of known loss, with 2 times error 1, and what is true of the models.",
-        lambda: forest(
-            name="differences",
-            title="Loss less the generator’s (nats a token)",
-            axis="L - L_G",
+        ForestChart(
+            title="Loss less the generator’s",
+            x=Axis("L - L_G (nats per token)"),
             series=["people", "model, estimated alike", "model, what is true"],
             rows=rows,
             mark_at=0.0,
@@ -520,22 +517,14 @@ def _pictures(figures: Figures) -> Iterator[Picture]:
         lines.append(Line(name, [(float(n), value) for n, value in points], marked=False))
         if true is not None and math.isfinite(true):
             lines.append(Line(f"{name}, what is true", [(1.0, true), (float(most), true)], marked=False))
-    ticks = [(float(n), str(n)) for n in sorted({1, *range(5, most + 1, max(5, 5 * round(most / 40)))})]
-    yield _picture(
+    yield Picture.of(
         "draws",
         "The estimate by the number of draws",
         "L - L_G as it would be estimated with so many draws of a context, and what is true of the models.",
-        lambda: line_chart(
-            name="draws",
+        LineChart(
             title="The estimate by the number of draws",
-            axes=Axes("draws of a context", "L - L_G (nats a token)", ticks),
+            x=Axis("draws of a context"),
+            y=Axis("L - L_G (nats per token)"),
             lines=lines,
         ),
     )
-
-
-def _picture(name: str, title: str, text: str, chart: Any) -> Picture:
-    def draw(path: Path) -> None:
-        path.write_text(chart(), encoding="utf-8", newline="")
-
-    return Picture(name, title, text, draw)

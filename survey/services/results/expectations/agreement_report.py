@@ -4,11 +4,11 @@ from typing import Any
 
 from survey.contracts.reports import Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
-from survey.services.results.forest_chart import ForestRow, forest
 
 from .agreeing import ReaderAgreement, agreement
-from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
+from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, with_interval
 from .reading import read
 
 COLUMNS = (
@@ -90,18 +90,17 @@ def _picture(event: str, lines: list[ReaderAgreement]) -> Picture | None:
     if not any(one.correlation.is_defined for one in lines):
         return None
     rows = [ForestRow(one.reader, (one.correlation, one.corrected, one.ceiling)) for one in lines]
-    return picture(
+    title = f"Agreement with people: {event}"
+    return Picture.of(
         f"agreement_{event}",
-        f"Agreement with people: {event}",
+        title,
         "Each reader’s correlation with people’s mean answers, as measured and corrected for people’s noise, and the "
         "ceiling; bars are 95 % intervals.",
-        lambda: forest(
-            name=f"agreement-{event.replace('_', '-')}",
-            title=f"Agreement with people: {event}",
-            axis="correlation over items",
+        ForestChart(
+            title=title,
+            x=Axis("correlation over items", includes=(0.0, 1.0)),
             series=("as measured", "corrected", "ceiling"),
             rows=rows,
             mark_at=0.0,
-            limits=(0.0, 1.0),
         ),
     )

@@ -7,12 +7,11 @@ from predictors.evaluation.scoring import finite
 from predictors.evaluation.scoring import in_words as number
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
 from survey.models import Study
-from survey.services.results.forest_chart import ForestRow, forest
-from survey.services.results.line_chart import Axes, Line, line_chart
 
 from .calibrating import ALL, ForecasterCalibration, calibrations
-from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, picture, with_interval
+from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, with_interval
 from .errors import UNDEFINED, Bounded
 from .reading import read
 
@@ -172,15 +171,14 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
     if scored:
         series, rows = _bits_rows(scored)
         found.append(
-            picture(
+            Picture.of(
                 f"bits_{event}",
                 f"Log score: {event}",
                 "The log score of everybody who gave chances, in bits; less is better, a coin costs 1. Bars are 95 % "
                 "intervals.",
-                lambda: forest(
-                    name=f"bits-{event.replace('_', '-')}",
+                ForestChart(
                     title=f"Log score: {event}",
-                    axis="bits an answer; a coin costs 1",
+                    x=Axis("bits per answer; a coin costs 1"),
                     series=series,
                     rows=rows,
                     mark_at=1.0,
@@ -189,7 +187,7 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
         )
     if binned:
         chart = [
-            Line("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False),
+            Line("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True),
             *(
                 Line(
                     _name(one),
@@ -199,17 +197,16 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
                 for one in binned[: MOST_LINES - 1]
             ),
         ]
-        ticks = [(share / 5, f"{20 * share} %") for share in range(6)]
         found.append(
-            picture(
+            Picture.of(
                 f"reliability_{event}",
                 f"Reliability: {event}",
                 "How often the event happened by the chance that was given, with 95 % bands; on the diagonal the two "
                 "are equal.",
-                lambda: line_chart(
-                    name=f"reliability-{event.replace('_', '-')}",
+                LineChart(
                     title=f"Reliability: {event}",
-                    axes=Axes("chance that was given", "how often it happened", ticks, from_zero=True),
+                    x=Axis("chance that was given", share=True, includes=(0.0, 1.0)),
+                    y=Axis("how often it happened", share=True, includes=(0.0,)),
                     lines=chart,
                 ),
             )

@@ -1,12 +1,11 @@
 """What the three reports share: their arguments, how figures are written, and notes in a figure's place."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 
 from survey.contracts.expectations import ComparedEvent
-from survey.contracts.reports import Argument, Given, Picture
+from survey.contracts.reports import Argument, Given
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.models import Study
@@ -95,11 +94,3 @@ def in_words(events: Sequence[ComparedEvent]) -> list[str]:
         + (" People forecast it." if event.people_forecast else "")
         for event in events
     ]
-
-
-def picture(name: str, title: str, text: str, draw: Callable[[], str]) -> Picture:
-    return Picture(name, title, text, lambda path: _write(draw(), path))
-
-
-def _write(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8", newline="")

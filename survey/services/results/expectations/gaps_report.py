@@ -7,10 +7,10 @@ from typing import Any
 from survey.contracts.expectations import Expectations
 from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
 from survey.contracts.tables import Column
+from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
-from survey.services.results.forest_chart import ForestRow, forest
 
-from .common import ARGUMENTS, NOTHING, asked_of, cells, columns_of, in_words, picture, with_interval
+from .common import ARGUMENTS, NOTHING, asked_of, cells, columns_of, in_words, with_interval
 from .errors import Bounded
 from .parting import Gaps, ItemGap, gaps
 from .reading import read
@@ -204,18 +204,13 @@ def _drawn_parts(of: Gaps) -> list[Any]:
 
 
 def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:
-    return picture(
+    return Picture.of(
         f"gaps_{place}",
         title,
         "The mean gap between people and the reader, of all items and of their parts; right of the dashed line people "
         "expect more. Bars are 95 % intervals.",
-        lambda: forest(
-            name=f"gaps-{place}",
-            title=title,
-            axis="gap in percentage points; above 0 people expect more",
-            series=("gap",),
-            rows=rows,
-            mark_at=0.0,
+        ForestChart(
+            title=title, x=Axis("gap in percentage points; above 0 people expect more"), rows=rows, mark_at=0.0
         ),
     )
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 import traceback
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from predictors.registry import settings_of
 from predictors.training import limit_threads
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
+from survey.console.reports import add_png_argument, check_png
 from survey.exceptions import HunchError
 from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.reports import releasing
@@ -30,6 +31,7 @@ from survey.instruments.belief_update.reports.alignment_files import read_pairs
 from survey.services.banks.decoding import json_of
 from survey.services.base import keys
 from survey.services.results import reports
+from survey.services.results.png import with_png
 from survey.services.studies import finding
 
 OWN_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -185,6 +187,7 @@ class Command(HunchCommand):
             "(priors of the training rows), models (models_right), or both",
         )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables, predictions and figures")
+        add_png_argument(parser)
         parser.add_argument(
             "--seeds", type=whole_number(1), metavar="N", help="networks in bert (2 on a CPU, 5 on a GPU)"
         )
@@ -208,6 +211,9 @@ class Command(HunchCommand):
             "--samples", type=whole_number(1), default=1000, metavar="N", help="bootstrap resamples (1000)"
         )
         parser.add_argument("--seed", type=whole_number(0), default=0, metavar="S")
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        check_png(options)
 
     def handle(
         self,
@@ -277,9 +283,8 @@ class Command(HunchCommand):
                 }
                 predicted = {one.name: one.probabilities for one in outcome.made}
                 self.stdout.write("")
-                for path in reports.write_files(
-                    predictor_report.writers_of(found, measurement.rows, predicted, facts), out
-                ):
+                writers = predictor_report.writers_of(found, measurement.rows, predicted, facts)
+                for path in reports.write_files(with_png(writers) if options["png"] else writers, out):
                     self.stdout.write(f"wrote {path}")
         # Nobody named the rows of the paper's table: that one has no key or weights here is a part of the answer.
         are_named = bool(predictors) or not paper

@@ -53,7 +53,7 @@ class Command(ReportCommand):
             "--samples", type=whole_number(100), default=1000, metavar="N", help="resamples, 100 or more (1000)"
         )
         parser.add_argument("--seed", type=whole_number(0), default=0, metavar="S")
-        parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write to")
+        self.add_output_arguments(parser, required=True, out="the folder to write to")
 
     def handle(self, *args: Any, slug: str | None, out: Path, **options: Any) -> None:
         files = ("train", "test", "sample", "answers", "questions", "bank", "predictors")

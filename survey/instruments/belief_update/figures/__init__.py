@@ -1,1 +1,0 @@
-"""Pictures of predictors. matplotlib is imported when one is drawn; no web process loads it."""

@@ -1,0 +1,307 @@
+"""Charts: where numbers stand, that names stay apart and inside, that series differ in grey, that texts stay texts."""
+
+import math
+import re
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+
+from survey.admin.pictures import NotAPicture, inline
+from survey.figures.charts import (
+    COLOURS,
+    WIDTH,
+    Axis,
+    Bar,
+    BarChart,
+    Chart,
+    FlowChart,
+    ForestChart,
+    ForestRow,
+    HistogramChart,
+    Line,
+    LineChart,
+    MatrixChart,
+    PointChart,
+    ScatterPoint,
+    Whisker,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+X, Y = Axis("time (s)"), Axis("size (mm)", includes=(0.0,))
+
+
+def parsed(chart: Chart) -> ElementTree.Element:
+    return ElementTree.fromstring(chart.svg("toy", "What it shows."))  # noqa: S314 - our own
+
+
+def lines(*of: Line, x: Axis = X, y: Axis = Y) -> LineChart:
+    return LineChart(title="Toy <b>chart</b>", x=x, y=y, lines=of)
+
+
+def names(count: int) -> list[str]:
+    """Some of them long, and alike at both ends."""
+    return [f"maker/model-{n}-{'of-seventy-billion-that-chats' if n % 3 else 'small'}-it" for n in range(count)]
+
+
+Box = tuple[float, float, float, float, str]
+
+
+def boxes(element: ElementTree.Element, right: float = 0.0, down: float = 0.0) -> list[Box]:
+    """Where each text that is not turned stands, by letters that are half as wide as they are high."""
+    moved = re.fullmatch(r"translate\(([-\d.]+),([-\d.]+)\)", element.get("transform", ""))
+    if moved:
+        right, down = right + float(moved[1]), down + float(moved[2])
+    if element.tag != f"{SVG}text":
+        return [box for inner in element for box in boxes(inner, right, down)]
+    if element.get("transform"):
+        return []
+    x, y, words = float(element.get("x", 0)) + right, float(element.get("y", 0)) + down, element.text or ""
+    size = float(element.get("font-size", 13))
+    width = 0.5 * size * len(words)
+    left = x - {"start": 0.0, "middle": width / 2, "end": width}[element.get("text-anchor", "start")]
+    return [(left, y - 0.7 * size, left + width, y, words)]
+
+
+def kinds(count: int) -> dict[str, Chart]:
+    own = names(count)
+    figure = Whisker(0.4, 0.2, 0.7)
+    return {
+        "marked lines": lines(*(Line(name, [(0.0, 1.0), (4.0, 2.0 + n)]) for n, name in enumerate(own))),
+        "curves": lines(*(Line(n, [(x / 9, x + len(n)) for x in range(50)], marked=False) for n in own)),
+        "named ticks": lines(
+            Line("a", [(n, n) for n in range(count)]), x=Axis("day", ticks=[(n, f"{n} November") for n in range(count)])
+        ),
+        "points": PointChart(
+            title="t", x=Axis("x", log=True), y=Y,
+            points=[ScatterPoint(10 ** (n % 7), (n * 7 % 32) / 32, name, "g") for n, name in enumerate(own)],
+        ),
+        "points in a crowd": PointChart(
+            title="t", x=X, y=Y, points=[ScatterPoint(1 + n % 3 / 1e3, 1 + n / 1e4, name) for n, name in enumerate(own)]
+        ),
+        "levels": PointChart(title="t", x=X, y=Y, points=[ScatterPoint(1, 1)], levels=[(n, 1.0) for n in own]),
+        "forest": ForestChart(title="t", x=X, rows=[ForestRow(name, [figure], "0.4 of 1") for name in own]),
+        "series": ForestChart(title="t", x=X, rows=[ForestRow("a", [figure] * count)], series=own),
+        "bars": BarChart(title="t", x=X, rows=[ForestRow(name, [figure] * 3) for name in own], series=["a", "b", "c"]),
+        "matrix": MatrixChart(title="t", names=own, cells=[[(0.25, 12)] * count for _ in own]),
+        "histogram": HistogramChart(
+            title="t", x="points", y="answers",
+            panels={name: [Bar(0, 0, 0.2, (0.1, 0.3)), Bar(0, 50, 0.5), Bar(50, 100, 0.3)] for name in own[:3]},
+        ),
+        "flow": FlowChart(title="t", steps=[(name * 5, n % 2 == 0) for n, name in enumerate(own)]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 3, 12, 32])
+@pytest.mark.parametrize("kind", kinds(1))
+def test_no_name_lies_on_another_and_none_is_cut(kind: str, count: int) -> None:
+    root = parsed(kinds(count)[kind])
+    height = float(root.get("viewBox", "").split()[3])
+    placed = boxes(root)
+    assert len(placed) > 1
+    for left, top, right, bottom, words in placed:
+        assert left >= 0 and right <= WIDTH and top >= 0 and bottom <= height, words
+    on_each_other = [
+        (first[4], second[4])
+        for first, second in combinations(placed, 2)
+        if first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
+    ]
+    assert on_each_other == []
+
+
+@pytest.mark.parametrize("count", [3, 12, 32])
+@pytest.mark.parametrize("kind", sorted(set(kinds(1)) - {"named ticks", "histogram", "flow"}))
+def test_every_name_is_there_whole_at_least_as_a_tooltip(kind: str, count: int) -> None:
+    if kind == "matrix" and count == 32:
+        count = 16  # More have numbers.
+    words = [
+        element.text or "" for tag in ("text", "title") for element in parsed(kinds(count)[kind]).iter(f"{SVG}{tag}")
+    ]
+    assert [name for name in names(count) if not any(name in text for text in words)] == []
+
+
+def test_a_matrix_of_many_numbers_its_names() -> None:
+    words = [text.text for text in parsed(kinds(32)["matrix"]).iter(f"{SVG}text")]
+    assert words.count("32") == 1 and any((word or "").startswith("32 mak") for word in words)
+
+
+def test_named_ticks_are_turned_where_they_would_touch() -> None:
+    def turned(count: int) -> int:
+        return sum(
+            "-40" in (text.get("transform") or "") for text in parsed(kinds(count)["named ticks"]).iter(f"{SVG}text")
+        )
+
+    assert turned(3) == 0 and turned(12) == 12
+
+
+@pytest.mark.parametrize("kind", kinds(1))
+def test_it_has_a_title_a_text_and_nothing_but_drawing(kind: str) -> None:
+    chart = kinds(12)[kind]
+    text = chart.svg("toy <1>", "What <it> shows.")
+    root = ElementTree.fromstring(text)  # noqa: S314 - our own
+    title, words = root.find("{*}title"), root.find("{*}desc")
+    assert title is not None and words is not None and root.get("role") == "img"
+    assert (root.get("aria-labelledby"), root.get("aria-describedby")) == (title.get("id"), words.get("id"))
+    assert (title.text, words.text) == (chart.title, "What <it> shows.") and text == chart.svg(
+        "toy <1>", "What <it> shows."
+    )
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {
+        "svg",
+        "title",
+        "desc",
+        "g",
+        "path",
+        "rect",
+        "text",
+    }
+    on_page = ElementTree.fromstring(inline(text))  # noqa: S314 - our own
+    assert [sorted(part.attrib.items()) for part in on_page.iter()] == [
+        sorted(part.attrib.items()) for part in root.iter()
+    ]
+
+
+def test_series_differ_without_their_colour() -> None:
+    for kind in ("marked lines", "curves", "series"):
+        groups = [group for group in parsed(kinds(12)[kind]).iter(f"{SVG}g") if group.get("stroke")]
+        looks = {
+            (
+                tuple(path.get("d") for path in group.findall("{*}path") if path.get("transform")),
+                tuple(path.get("stroke-dasharray") for path in group.findall("{*}path")),
+            )
+            for group in groups[:6]
+        }
+        assert len(looks) == 6, kind
+    pairs = {
+        (path.get("d"), path.get("fill"))
+        for path in parsed(kinds(32)["series"]).iter(f"{SVG}path")
+        if path.get("transform")
+    }
+    assert len(pairs) == 32
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("colour", [colour for colour in COLOURS if colour != "currentColor"])
+def test_colours_are_seen_on_light_and_dark_pages(colour: str) -> None:
+    light = luminance(colour) + 0.05
+    assert 1.05 / light >= 3 and light / (luminance("#212121") + 0.05) >= 3
+
+
+# Numbers
+
+
+def ticks(chart: LineChart) -> list[str]:
+    """The numbers beside the vertical axis."""
+    placed = [
+        (float(text.get("y", 0)), text.text or "")
+        for text in parsed(chart).iter(f"{SVG}text")
+        if text.get("text-anchor") == "end"
+    ]
+    return [words for _y, words in sorted(placed, reverse=True)]
+
+
+def courses(chart: Chart) -> list[list[tuple[float, float]]]:
+    """The corners of each line."""
+    drawn = re.findall(r'<path d="M([-\d.,L]+)" fill="none" stroke-width="2"', chart.svg("toy"))
+    return [[tuple(map(float, point.split(","))) for point in course.split("L")] for course in drawn if "L" in course]  # type: ignore[misc]
+
+
+def test_points_stand_in_proportion() -> None:
+    chart = lines(Line("one", [(0.0, 0.0), (5.0, 50.0), (10.0, 100.0)]))
+    ((x1, y1), (x2, y2), (x3, y3)) = courses(chart)[0]
+    assert x2 - x1 == pytest.approx(x3 - x2, abs=0.2) and y1 - y2 == pytest.approx(y2 - y3, abs=0.2)
+    assert x1 < x3 and y1 > y3
+    assert ticks(chart) == ["0", "20", "40", "60", "80", "100"]
+
+
+@pytest.mark.parametrize(
+    ("values", "axis", "words"),
+    [
+        ((0.0, 1.0), Axis("y", share=True), ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]),
+        ((0.001, 0.004), Axis("y", share=True), ["0.10 %", "0.15 %", "0.20 %", "0.25 %", "0.30 %", "0.35 %", "0.40 %"]),
+        ((-1.0, 0.4), Axis("y"), ["−1.0", "−0.5", "0.0", "0.5"]),
+        ((0.0, 1.1e6), Axis("y"), ["0", "200,000", "400,000", "600,000", "800,000", "1,000,000", "1,200,000"]),
+        ((7.0, 7.0), Axis("y", includes=(0.0,)), ["0", "2", "4", "6", "8"]),
+    ],
+)
+def test_ticks_are_round_and_say_their_unit(values: tuple[float, float], axis: Axis, words: list[str]) -> None:
+    assert ticks(lines(Line("one", list(enumerate(values))), y=axis)) == words
+
+
+@pytest.mark.parametrize("values", [(0.0, 0.0), (0.39, 0.41), (7.0, 7.0), (-2.0, 1e6), (1.0, 1 + 2e-16)])
+def test_every_value_lies_between_the_first_and_the_last_tick(values: tuple[float, float]) -> None:
+    steps = [
+        float(step.replace(",", "").replace("−", "-"))
+        for step in ticks(lines(Line("one", list(enumerate(values))), y=Axis("y")))
+    ]
+    assert steps[0] <= min(values) and steps[-1] >= max(values) and 2 <= len(steps) <= 9
+
+
+def test_a_short_logarithmic_axis_has_round_numbers() -> None:
+    points = [ScatterPoint(x, 0.5, f"m{x}") for x in (60.0, 110.0, 240.0)]
+    chart = PointChart(title="t", x=Axis("x", log=True), y=Axis("y"), points=points)
+    words = [text.text for text in parsed(chart).iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
+    assert [word for word in words if (word or "").isdigit()] == ["50", "100", "200", "500"]
+
+
+def test_what_is_no_number_is_left_out_and_nothing_at_all_is_said() -> None:
+    line = Line("one", [(0.0, 1.0), (5.0, math.nan), (10.0, 3.0)], [(0.0, 2.0), (math.nan, math.nan), (2.0, 4.0)])
+    text = lines(line).svg("toy")
+    assert "nan" not in re.findall(r"[a-z]+", text) and 'fill-opacity="0.14"' in text
+    for chart in (
+        lines(Line("one", [(0.0, math.nan)])),
+        PointChart(title="t", x=Axis("x", log=True), y=Y, points=[ScatterPoint(0.0, 1.0)]),
+        ForestChart(title="t", x=X, rows=[ForestRow("left out", [Whisker(math.nan)])]),
+        HistogramChart(title="t", x="x", y="y", panels={"prior": []}),
+        MatrixChart(title="t", names=[], cells=[]),
+    ):
+        assert "nothing to draw" in chart.svg("toy") and "left out" not in chart.svg("toy")
+
+
+def test_a_row_without_a_figure_keeps_its_words_and_an_endless_end_stops_at_the_axis() -> None:
+    rows = [ForestRow("model", [Whisker(math.inf)], "inf"), ForestRow("wide", [Whisker(1.0, -math.inf, 2.0)])]
+    root = parsed(ForestChart(title="t", x=X, rows=rows))
+    assert {"model", "inf", "wide"} <= {text.text for text in root.iter(f"{SVG}text")}
+    assert not re.search(r"(inf|nan)[,HV\d]", " ".join(path.get("d", "") for path in root.iter(f"{SVG}path")))
+
+
+def test_names_hold_no_markup_and_no_character_that_xml_lacks() -> None:
+    root = parsed(ForestChart(title="a & b", x=X, rows=[ForestRow('"<i>\x00\x1b\ud800', [Whisker(1.0)])]))
+    assert '"<i>\ufffd\ufffd\ufffd' in {text.text for text in root.iter(f"{SVG}text")}
+
+
+def test_few_points_are_large_and_many_small_and_of_too_many_a_part_is_drawn_and_said() -> None:
+    def drawn(count: int) -> tuple[int, str]:
+        points = [ScatterPoint(n % 83, n % 97) for n in range(count)]
+        text = PointChart(title="t", x=X, y=Y, points=points).svg("toy")
+        return text.count("fill-opacity"), text
+
+    assert drawn(20)[0] == 20 and "scale(" not in drawn(20)[1]
+    assert drawn(2000)[0] == 2000 and drawn(2000)[1].count("scale(0.5)") == 2000
+    assert drawn(9000)[0] == 3000 and "One of 3 points is drawn, of 9,000." in drawn(9000)[1]
+
+
+def test_a_level_that_is_known_has_a_line_over_the_whole_width() -> None:
+    levels = [("one <b>, 40.0 %", 0.4), ("none", math.nan)]
+    points = [ScatterPoint(50, 0.2), ScatterPoint(400, 0.3)]
+    text = PointChart(title="t", x=Axis("x", log=True), y=Y, points=points, levels=levels).svg("toy")
+    assert len(re.findall(rf"M[\d.]+,[\d.]+H{WIDTH - 8}\" fill=\"none\" stroke-width=\"2\"", text)) == 1
+    assert ">one &lt;b&gt;, 40.0 %<" in text and ">none<" not in text
+
+
+def test_bars_begin_at_0_and_a_histogram_has_a_bar_for_each() -> None:
+    text = BarChart(title="t", x=X, rows=[ForestRow("a", [Whisker(3.0)]), ForestRow("b", [Whisker(4.0)])]).svg("toy")
+    begin = {float(x) for x in re.findall(r'd="M([\d.]+),[\d.]+H[\d.]+v8', text)}
+    words = [element.text for element in ElementTree.fromstring(text).iter(f"{SVG}text")]  # noqa: S314 - our own
+    assert len(begin) == 1 and "0" in words
+    assert kinds(3)["histogram"].svg("toy").count(f'Z" fill="{COLOURS[0]}"') == 9
+
+
+@pytest.mark.parametrize("text", ["", "<html/>", "no picture", "<svg/>"])
+def test_what_is_no_svg_is_not_shown(text: str) -> None:
+    with pytest.raises(NotAPicture):
+        inline(text)
