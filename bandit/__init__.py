@@ -8,6 +8,14 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 from bandit.anytime import AnytimeInterval, anytime_ends, anytime_interval, cut_to_span, errors_wide, mixture_parameter
 from bandit.booklets import deal
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
+from bandit.clustered import (
+    cluster_count,
+    cluster_totals,
+    clustered_covariance,
+    clustered_freedom,
+    clustered_variance,
+    crossed_variance,
+)
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
 from bandit.components import RESAMPLES, Components, Share, variance_components
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
@@ -45,6 +53,7 @@ from bandit.fragility import (
     fragile_means,
     fragile_sums,
 )
+from bandit.intervals import effective_answers, student_interval, wilson_interval
 from bandit.leaving import (
     Bounds,
     GivenItems,
@@ -146,10 +155,16 @@ __all__ = [
     "auc_limit",
     "average_over_people",
     "bounds",
+    "cluster_count",
+    "cluster_totals",
+    "clustered_covariance",
+    "clustered_freedom",
+    "clustered_variance",
     "combine_stages",
     "compare_policies",
     "compare_shares",
     "cross_fit_folds",
+    "crossed_variance",
     "crowd_answers",
     "cut_to_span",
     "deal",
@@ -159,6 +174,7 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "effective_answers",
     "effective_size",
     "error_contributions",
     "errors_wide",
@@ -207,10 +223,12 @@ __all__ = [
     "stratified_difference",
     "stratified_effect",
     "stratified_mean",
+    "student_interval",
     "student_t_quantile",
     "student_t_upper_tail",
     "uniform_pool",
     "uniform_sequences",
     "universe_size",
     "variance_components",
+    "wilson_interval",
 ]

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import naive_mean
+from bandit.intervals import student_interval
 from bandit.student import student_t_quantile
 
 FEWEST_ITEMS = 2  # of a stratum, answered by several people
@@ -78,8 +79,8 @@ def retest_correlation(
     if people.size >= 4 and np.isfinite(without).all() and abs(correlation) < 1:
         centre = _fisher_z(correlation)
         spread = (people.size - 1) / people.size * float(((without - without.mean()) ** 2).sum())
-        reach = student_t_quantile(0.975, people.size - 1) * math.sqrt(spread)
-        interval = (math.tanh(centre - reach), math.tanh(centre + reach))
+        ends = student_interval(centre, math.sqrt(spread), people.size - 1)
+        interval = interval if ends is None else (math.tanh(ends[0]), math.tanh(ends[1]))
     return Retest(
         n=one.size,
         n_clusters=int(people.size),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+import bandit
 from bandit import student_t_quantile
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
@@ -22,7 +23,7 @@ from predictors.readings.words import word_values
 from survey.instruments.cloze import labels, norms
 from survey.instruments.cloze.analysis import answers as counting
 from survey.instruments.cloze.analysis import correlation
-from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
+from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal
 from survey.instruments.cloze.analysis.correlation import (
     Positions,
     by_part,
@@ -169,11 +170,6 @@ def test_a_word_that_nobody_wrote_is_one_more_to_be_smoothed() -> None:
     assert float(smoothed(0, 80, 13, 0.5)) == pytest.approx(0.5 / 87)
     counts = np.array([14, 36, 30])
     assert smoothed(np.append(counts, 0), 80, 3, 1.0).sum() == pytest.approx(1)
-
-
-def test_wilsons_interval_is_that_of_the_textbook() -> None:
-    low, high = wilson([0, 5, 10], [10, 10, 10])
-    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4) and high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
 
 
 def test_more_answers_than_aimed_at_are_thinned() -> None:
@@ -586,8 +582,8 @@ def test_norms_count_a_slip_as_the_word_where_the_study_does() -> None:
         chance = (k + 1) / (5 + distinct + 1)
         assert named["p"] == pytest.approx(chance, abs=1e-6)
         assert named["surprisal"] == pytest.approx(-np.log(chance), abs=1e-6)
-        low, high = wilson(k, 5)
-        assert (named["low"], named["high"]) == pytest.approx((float(low), float(high)), abs=1e-6)
+        low, high = bandit.wilson_interval(k / 5, 5)
+        assert (named["low"], named["high"]) == pytest.approx((low, high), abs=1e-6)
         counts = [2, 2, 1] if lenient else [2, 1, 1, 1]
         assert named["entropy"] == pytest.approx(counting.entropy(counts, 1.0), abs=1e-6)
         assert list(json.loads(named["answers"]).items()) == [("lake", 2), ("hut", 1), ("river", 1), ("rver", 1)]
@@ -648,16 +644,15 @@ def test_an_interval_adds_what_people_add_and_has_students_t() -> None:
     assert reach == pytest.approx(student_t_quantile(0.975, 10) * 0.2)
     place, influence, person = np.array([0, 1, 2, 2]), np.array([1.0, 2, 1, -1]), np.array([7, 7, 9, 7])
     with_people = replace(alone, answer_position=place, answer_influence=influence, answer_person=person)
-    # Person 7 adds .1, .4 and -.3, of which different answers' products count; person 9 has one answer alone.
-    added = (0.1 + 0.4 - 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
-    assert correlation._of_people(with_people, slope) == (max(0.0, added), 2)
     alike = replace(with_people, answer_influence=np.array([1.0, 2, 1, 1]))
-    added = (0.1 + 0.4 + 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
-    assert correlation._of_people(alike, slope) == (pytest.approx(added), 2)
-    variance = 0.04 + added
-    freedom = variance**2 / (0.04**2 / 10 + added**2 / 1)
-    expected = student_t_quantile(0.975, max(1.0, freedom)) * np.sqrt(variance)
-    assert correlation._reach(0.04, 11, alike, slope) == pytest.approx(expected)
+    # Person 7 adds .1, .4 and -.3, or .3 where alike; person 9 has one answer alone, of .3. Answers alone come off.
+    by_answer = 4 / 3 * (0.1**2 + 0.4**2 + 0.3**2 + 0.3**2)
+    for positions, total in ((with_people, 0.2), (alike, 0.8)):
+        by_person = 2 * (total**2 + 0.3**2)
+        variance = max(0.04 + by_person - by_answer, min(0.04, by_person))
+        freedom = variance**2 / (0.04**2 / 10 + (variance - 0.04) ** 2 / 1)
+        expected = student_t_quantile(0.975, max(1.0, freedom)) * np.sqrt(variance)
+        assert correlation._reach(0.04, 11, positions, slope) == pytest.approx(expected)
 
 
 def test_reliability_is_of_two_whole_groups_by_spearman_and_brown() -> None:

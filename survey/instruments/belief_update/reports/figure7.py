@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+import bandit
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -181,29 +182,14 @@ def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int)
 def clustered_error(values: Floats, weight: Floats, clusters: Sequence[Ints]) -> float:
     """Standard error of a weighted mean of n values that depend on each other within clusters of several kinds.
 
-    To first order: add the variances by each kind of cluster, subtract those by two kinds at once, and so on (Cameron,
-    Gelbach and Miller, "Robust inference with multiway clustering", 2011), each with its G / (G - 1). The result is at
-    least that of any single kind, since the sum can be smaller by chance. A kind with a single cluster, such as one
-    answerer, shows nothing about how such clusters differ and is left out; NaN if no kind has two.
+    See `bandit.clustered_variance`. A kind with a single cluster, such as one answerer, shows nothing about how such
+    clusters differ and is left out; NaN if no kind has two.
     """
-    kinds = [np.unique(kind, return_inverse=True)[1].reshape(-1) for kind in clusters]
-    kinds = [kind for kind in kinds if len(kind) and kind.max() > 0]
-    if not kinds:
+    several = [kind for kind in clusters if len(kind) and kind.min() < kind.max()]
+    if not several:
         return float("nan")
     influence = weight * (values - np.average(values, weights=weight)) / weight.sum()
-    variance, single = 0.0, 0.0
-    for size in range(1, len(kinds) + 1):
-        for chosen in combinations(kinds, size):
-            cluster = np.unique(np.stack(chosen), axis=1, return_inverse=True)[1].reshape(-1)
-            part = _variance(influence, cluster)
-            variance += (-1) ** (size + 1) * part
-            single = max(single, part) if size == 1 else single
-    return float(np.sqrt(max(variance, single)))
-
-
-def _variance(influence: Floats, cluster: Ints) -> float:
-    sums = np.bincount(cluster, weights=influence)
-    return float(len(sums) / (len(sums) - 1) * (sums**2).sum())
+    return float(np.sqrt(bandit.clustered_variance(influence, *several)))
 
 
 # The paper's table as columns.

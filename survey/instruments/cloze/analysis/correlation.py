@@ -5,8 +5,8 @@ predictions of people perusing", 2020). A position's weight is 1 / its chance of
 value at a fixed number of answers at every position, over sentences such as these.
 
 Intervals resample sentences, all models on the same resamples, and add what answers of one person have in common: the
-part of the variance that people add is the sum over people of the products of different answers' influences (Cameron,
-Gelbach and Miller, "Robust inference with multiway clustering", 2011). They are made on Fisher's z with Student's t.
+variance that people add is that over people less that over single answers (`bandit.crossed_variance`). They are made on
+Fisher's z with Student's t.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from bandit.errors import DesignError
 from bandit.fragility import Fragility, fragile_sums
-from bandit.student import student_t_quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -275,26 +275,21 @@ def _variance(values: Floats) -> float:
 
 def _reach(of_sentences: float, groups: int, positions: Positions, slope: Floats) -> float:
     """Half of a 95 % interval: from the variance that resampled sentences give, of `groups` of them, and what people
-    add to it. Student's t with the degrees of freedom of the sum (Satterthwaite, "An approximate distribution of
-    estimates of variance components", 1946)."""
-    of_people, people = _of_people(positions, slope)
-    variance = of_sentences + of_people
+    add to it. Student's t with the degrees of freedom of the sum."""
+    place, influence, person = positions.answer_position, positions.answer_influence, positions.answer_person
+    variance, people = of_sentences, 0
+    if place is not None and influence is not None and person is not None and len(place):
+        parts, people = slope[place] * influence, bandit.cluster_count(person)
+        if people > 1:
+            by_person, by_answer = (
+                bandit.clustered_variance(parts, person),
+                bandit.clustered_variance(parts, np.arange(len(parts))),
+            )
+            variance = float(bandit.crossed_variance(of_sentences, by_person, by_answer))
     if not variance > 0:
         return variance  # 0, or NaN where it is not known.
-    freedom = variance**2 / (of_sentences**2 / max(1, groups - 1) + of_people**2 / max(1, people - 1))
-    return student_t_quantile(0.975, max(1.0, freedom)) * math.sqrt(variance)
-
-
-def _of_people(positions: Positions, slope: Floats) -> tuple[float, int]:
-    """What people add to the variance: products of different answers of one person; never below 0. And how many people
-    there are."""
-    place, influence, person = positions.answer_position, positions.answer_influence, positions.answer_person
-    if place is None or influence is None or person is None or not len(place):
-        return 0.0, 0
-    parts = slope[place] * influence
-    people, number = np.unique(person, return_inverse=True)
-    sums = np.bincount(number.reshape(-1), weights=parts)
-    return max(0.0, float((sums**2).sum() - (parts**2).sum())), len(people)
+    freedom = bandit.satterthwaite([of_sentences, variance - of_sentences], [max(1, groups - 1), max(1, people - 1)])
+    return bandit.student_t_quantile(0.975, max(1.0, freedom)) * math.sqrt(variance)
 
 
 def _ranks(values: Floats) -> Floats:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from predictors.errors import PredictorError
 
-from .errors import MeasuredFigure, covariance, figure, freedom
+from .errors import MeasuredFigure, figure, freedom
 from .judgements import Judgements
 
 Floats = NDArray[np.float64]
@@ -215,7 +216,7 @@ def _fitted(
         theta=theta,
         gamma=float(beta[m]) if sided else None,
         style=beta[m + sided :],
-        covariance=covariance(influence, person=judged.person, prompt=judged.prompt),
+        covariance=bandit.clustered_covariance(influence, judged.person, judged.prompt),
         inverse=inverse,
         degrees=freedom(person=judged.person, prompt=judged.prompt),
         n=judged.n,

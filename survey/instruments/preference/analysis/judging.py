@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from bandit import fit_logistic, hajek, hajek_assisted, predict_logistic
 from bandit.estimate import Estimate
 
 from . import bradley_terry
 from .agreement import classes_of, kappa_of
-from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, share_figure, slope
+from .errors import NOTHING, MeasuredFigure, PlacesInRow, figure, freedom, share_figure, slope
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements
 
 Floats = NDArray[np.float64]
@@ -299,8 +300,8 @@ def _of_moments(
 
 def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> MeasuredFigure:
     person, prompt = one.rows.person, one.rows.prompt
-    variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
-    return figure(value, float(variance), freedom(person=person, prompt=prompt), scale=scale)
+    variance = bandit.clustered_variance(influence, person, prompt)
+    return figure(value, variance, freedom(person=person, prompt=prompt), scale=scale)
 
 
 def _share(one: Compared, values: Floats) -> MeasuredFigure:
@@ -353,8 +354,8 @@ def _ceiling(one: Compared) -> tuple[MeasuredFigure, MeasuredFigure]:
             found.append(NOTHING)
             continue
         influence = rows @ slope(pearson_of, total, size=np.abs(rows).sum(axis=0))
-        variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
-        found.append(figure(value, float(variance), freedom(person=person, prompt=prompt), scale="correlation"))
+        variance = bandit.clustered_variance(influence, person, prompt)
+        found.append(figure(value, variance, freedom(person=person, prompt=prompt), scale="correlation"))
     return found[0], found[1]
 
 
