@@ -68,7 +68,9 @@ def wilson_interval(share: float, answers: float, degrees_of_freedom: float = ma
     Args:
         share: from 0 to 1.
         answers: how many independent answers of equal weight would say as much, above 0; see `effective_answers`.
-        degrees_of_freedom: with which the share's variance is known; infinity takes the normal quantile.
+        degrees_of_freedom: with which the variance of the share is known. Infinity takes the normal quantile: right for
+            independent answers, while for few clusters such an interval held in 88.0 to 97.6 % of simulated studies,
+            and with Student's t in 94.4 to 99.6 % (`benchmarks/cluster_laws.py`).
 
     Returns:
         Both ends, between 0 and 1. They differ where all answers agree, too.
