@@ -14,6 +14,7 @@ from bandit.clustered import (
     clustered_covariance,
     clustered_freedom,
     clustered_variance,
+    crossed_covariance,
     crossed_variance,
 )
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
@@ -164,6 +165,7 @@ __all__ = [
     "compare_policies",
     "compare_shares",
     "cross_fit_folds",
+    "crossed_covariance",
     "crossed_variance",
     "crowd_answers",
     "cut_to_span",

@@ -90,6 +90,16 @@ def crossed_variance(by_one: ArrayLike, by_other: ArrayLike, by_both: ArrayLike)
     return np.asarray(np.maximum(one + other - both, np.minimum(one, other)), dtype=np.float64)
 
 
+def crossed_covariance(by_one: ArrayLike, by_other: ArrayLike, by_both: ArrayLike) -> Floats:
+    """The same for the covariance (k, k) of k figures, from three that were found in another way.
+
+    Where the variance of a figure is raised to its least value, its covariances are raised by the same factor of its
+    standard error.
+    """
+    one, other, both = (np.asarray(part, dtype=np.float64) for part in (by_one, by_other, by_both))
+    return _at_least(one + other - both, [one, other])
+
+
 def clustered_freedom(shares: ArrayLike, *clusters: ArrayLike) -> float:
     """Degrees of freedom of a clustered variance: the effective number of clusters of the kind with the fewest, less 1.
 
