@@ -118,21 +118,48 @@ def shares(studies: int, rng: np.random.Generator) -> Iterator[tuple[str, str, s
             yield f"share {truth}", "0 or 1", way, np.mean((low <= truth) & (truth <= high)), np.mean(high - low) / 2
 
 
+def three_kinds(studies: int, rng: np.random.Generator) -> Iterator[tuple[str, str, str, float, float]]:
+    """Of people's beliefs about which models answer correctly (figure 7 of the belief study): each belief of 20 people
+    about six of 20 questions stands next to half of the models, and answers hang together by question and model."""
+    person = np.repeat(np.arange(20), 6)
+    for answerers, part in product((3, 6, 12, 20), (0.0, 0.3)):
+        estimates, errors, reaches = [], {"smallest": [], "largest": []}, []
+        for _study in range(studies):
+            question = np.concatenate([rng.permutation(20)[:6] for _person in range(20)])
+            belief, answerer = np.nonzero(rng.random((person.size, answerers)) < 0.5)
+            made_of = rng.normal(size=(20, 1)) + rng.normal(size=answerers), rng.normal(size=(20, answerers))
+            right = part**0.5 * made_of[0] + (1 - 2 * part) ** 0.5 * made_of[1] > 0
+            share = 1 / np.bincount(belief)[belief]
+            share /= share.sum()
+            values = right[question[belief], answerer]
+            added, clusters = share * (values - share @ values), (person[belief], question[belief], answerer)
+            variance = bandit.clustered_variance(added, *clusters)
+            single = [bandit.clustered_variance(added, kind) for kind in clusters]
+            estimates.append(float(share @ values) - 0.5)
+            errors["smallest"].append(variance**0.5)
+            errors["largest"].append(max(variance, *single) ** 0.5)
+            reaches.append(bandit.student_t_quantile(0.975, bandit.clustered_freedom(share, *clusters)))
+        for (rule, own), (way, reach) in product(errors.items(), (("t", np.array(reaches)), ("normal", 1.96))):
+            cover = np.mean(np.abs(estimates) <= reach * np.array(own))
+            yield "three", f"{answerers} models", f"{rule}, {way}", cover, np.mean(own) / np.std(estimates)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=4000)
     studies = parser.parse_args().studies
     rng = np.random.default_rng(20261128)
     found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for *key, cover, width in [*means(studies, rng), *shares(max(studies // 8, 1), rng)]:
+    few = max(studies // 8, 1)
+    for *key, cover, width in [*means(studies, rng), *shares(few, rng), *three_kinds(few, rng)]:
         found.setdefault((key[0], key[1], key[2]), []).append((100 * cover, width))
-    print(f"{'figure':10} {'answers':8} {'rule':16} {'kinds':>5} {'cover':>6} {'from':>6} {'to':>6} {'width':>6}")
+    print(f"{'figure':10} {'answers':10} {'rule':16} {'kinds':>5} {'cover':>6} {'from':>6} {'to':>6} {'width':>6}")
     rows = []
     for (figure, kind, rule), pairs in found.items():
         cover, width = np.array(pairs).T
         covers = [round(float(value), 1) for value in (cover.mean(), cover.min(), cover.max())]
         rows.append([figure, kind, rule, len(pairs), *covers, round(float(width.mean()), 3)])
-        print("{:10} {:8} {:16} {:5d} {:6.1f} {:6.1f} {:6.1f} {:6.3f}".format(*rows[-1]))
+        print("{:10} {:10} {:16} {:5d} {:6.1f} {:6.1f} {:6.1f} {:6.3f}".format(*rows[-1]))
     print(json.dumps({"studies": studies, "rows": rows}))
 
 

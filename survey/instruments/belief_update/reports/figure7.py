@@ -8,8 +8,9 @@ of how often matching answerers are right on x.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -84,6 +85,12 @@ class RegionAccuracy:
     mean_belief: float
     accuracy: float
     standard_error: float
+    degrees_of_freedom: float = math.inf
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Student's 95 % interval of the accuracy; None where there is no error."""
+        return bandit.student_interval(self.accuracy, self.standard_error, self.degrees_of_freedom, within=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,7 @@ def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int)
     weight = beliefs.weight[belief] * chance / shared[place.reshape(-1)]
     accuracy = float(np.average(correct, weights=weight)) if len(belief) else float("nan")
     own = beliefs.weight[places]
+    clusters = _several([respondent, target, answerer])
     return RegionAccuracy(
         lower=lower,
         upper=upper,
@@ -175,7 +183,8 @@ def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int)
         matches=len(belief),
         mean_belief=float(np.average(beliefs.posterior[places], weights=own)) if len(places) else float("nan"),
         accuracy=accuracy,
-        standard_error=clustered_error(correct, weight, [respondent, target, answerer]),
+        standard_error=clustered_error(correct, weight, clusters),
+        degrees_of_freedom=bandit.clustered_freedom(weight, *clusters) if clusters else math.inf,
     )
 
 
@@ -185,11 +194,16 @@ def clustered_error(values: Floats, weight: Floats, clusters: Sequence[Ints]) ->
     See `bandit.clustered_variance`. A kind with a single cluster, such as one answerer, shows nothing about how such
     clusters differ and is left out; NaN if no kind has two.
     """
-    several = [kind for kind in clusters if len(kind) and kind.min() < kind.max()]
+    several = _several(clusters)
     if not several:
         return float("nan")
     influence = weight * (values - np.average(values, weights=weight)) / weight.sum()
     return float(np.sqrt(bandit.clustered_variance(influence, *several)))
+
+
+def _several(clusters: Sequence[Ints]) -> list[Ints]:
+    """The kinds with two clusters or more."""
+    return [kind for kind in clusters if bandit.cluster_count(kind) > 1]
 
 
 # The paper's table as columns.
@@ -207,7 +221,7 @@ def calibration_rows(
     return [
         [
             line.name,
-            *(value if np.isfinite(value) else None for value in asdict(region).values()),
+            *(value if np.isfinite(value) else None for value in (getattr(region, name) for name in COLUMNS[1:-1])),
             unreadable.get(line.name),
         ]
         for line in lines
