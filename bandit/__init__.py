@@ -7,6 +7,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 
 from bandit.anytime import AnytimeInterval, anytime_ends, anytime_interval, cut_to_span, errors_wide, mixture_parameter
 from bandit.booklets import deal
+from bandit.bradley_terry import BradleyTerry, Duels, fit_bradley_terry
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
 from bandit.clustered import (
     cluster_count,
@@ -46,10 +47,8 @@ from bandit.estimators import (
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
 from bandit.fragility import (
-    BradleyTerry,
     Fragile,
     Fragility,
-    fit_bradley_terry,
     fragile_bradley_terry,
     fragile_means,
     fragile_sums,
@@ -118,6 +117,7 @@ __all__ = [
     "Design",
     "DesignError",
     "Draw",
+    "Duels",
     "EpsilonGreedy",
     "Estimate",
     "ExhaustiveDraw",
