@@ -20,6 +20,7 @@ from bandit.clustered import (
 )
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
 from bandit.components import RESAMPLES, Components, Share, variance_components
+from bandit.correlation import correlation_of_sums, ranks, weighted_correlation
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.effective import effective_size
@@ -164,6 +165,7 @@ __all__ = [
     "combine_stages",
     "compare_policies",
     "compare_shares",
+    "correlation_of_sums",
     "cross_fit_folds",
     "crossed_covariance",
     "crossed_variance",
@@ -214,6 +216,7 @@ __all__ = [
     "predict_logistic",
     "rank_of",
     "rank_of_sequences",
+    "ranks",
     "retest_correlation",
     "satterthwaite",
     "sequence_universe",
@@ -232,5 +235,6 @@ __all__ = [
     "uniform_sequences",
     "universe_size",
     "variance_components",
+    "weighted_correlation",
     "wilson_interval",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.clustered import clustered_variance
+from bandit.effective import effective_size
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.estimators import _values, hajek, stratified_mean
@@ -126,7 +127,7 @@ def compare_policies(
         mean = float(np.dot(share, log.value))
         means.append(mean)
         parts.append(share * (log.value - mean))
-        sizes.append(float(1 / np.dot(share, share)))
+        sizes.append(effective_size(weight))
         shares.append(share)
     single = parts[1] - parts[0]
     count = np.bincount(log.label)

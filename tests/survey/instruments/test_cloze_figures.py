@@ -32,7 +32,6 @@ from survey.instruments.cloze.analysis.correlation import (
     pnc,
     reliability,
     spearman,
-    weighted_correlation,
 )
 from survey.instruments.cloze.analysis.normalising import match_of
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
@@ -92,11 +91,11 @@ def test_the_papers_table_gives_its_correlations(human_data: Path) -> None:
     }
     ones = np.ones(len(rows))
     assert len(rows) == 32
-    assert weighted_correlation(table["perplexity"], table["pnc"], ones) == pytest.approx(0.222, abs=5e-4)
+    assert bandit.weighted_correlation(table["perplexity"], table["pnc"], ones) == pytest.approx(0.222, abs=5e-4)
     high = table["pnc"] >= 0.4
     assert high.sum() == 19
     for name, expected in (("dll_ffd", 0.963), ("dll_gd", 0.957), ("dll_td", 0.949)):
-        found = weighted_correlation(table["pnc"][high], table[name][high], ones[high])
+        found = bandit.weighted_correlation(table["pnc"][high], table[name][high], ones[high])
         assert found == pytest.approx(expected, abs=5e-4)
 
 
@@ -320,7 +319,9 @@ def test_few_positions_carry_the_order_of_two_models() -> None:
     first = found.first
     assert first is not None and first.rows is not None and 0 < len(first.rows) < 60
     kept = np.setdiff1d(places, places[first.rows])
-    one, other = (weighted_correlation(human[kept], models[name][kept], positions.weight[kept]) for name in models)
+    one, other = (
+        bandit.weighted_correlation(human[kept], models[name][kept], positions.weight[kept]) for name in models
+    )
     assert one is not None and other is not None and one - other == pytest.approx(first.margin_after) and one < other
     assert fragile_order(positions, {"one": models["one"]}) is None
     assert fragile_order(positions, {"one": models["one"], "flat": np.ones(200)}) is None
@@ -608,8 +609,10 @@ def moments_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, more: float = 0
 
 def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_variance() -> None:
     square = Y**2 + 0.5
-    assert weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
-    assert weighted_correlation(X, Y, WEIGHT, square) == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
+    assert bandit.weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
+    assert bandit.correlation_of_sums(bandit.moments(X, Y, WEIGHT, square).sum(axis=0)) == pytest.approx(
+        moments_of(X, Y, WEIGHT, 0.5)
+    )
     assert spearman(np.array([1.0, 1, 3, 0]), np.array([5.0, 9, 7, 6]), np.ones(4)) == pytest.approx(
         moments_of(np.array([2.5, 2.5, 4, 1]), np.array([1.0, 4, 3, 2]), np.ones(4))
     )

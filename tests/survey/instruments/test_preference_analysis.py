@@ -748,7 +748,7 @@ def test_kappa_and_rank_correlation_weigh_items_by_their_chance() -> None:
     a, b = float(share @ (np.array(said) > 0)), float(share @ (np.array(verdict) > 0))
     chance = a * b + (1 - a) * (1 - b)
     assert found.kappa.value == pytest.approx((agree - chance) / (1 - chance))
-    ranked = np.cov(judging.ranks(np.array(human)), judging.ranks(np.array(rating)), aweights=weight)
+    ranked = np.cov(bandit.ranks(human), bandit.ranks(rating), aweights=weight)
     assert found.spearman.value == pytest.approx(ranked[0, 1] / np.sqrt(ranked[0, 0] * ranked[1, 1]))
     plain = np.cov(human, rating, aweights=weight)
     assert found.pearson.value == pytest.approx(plain[0, 1] / np.sqrt(plain[0, 0] * plain[1, 1]))
@@ -769,7 +769,7 @@ def test_elo_ranks_and_bits_are_those_of_the_textbook() -> None:
     assert found.rating[:2].tolist() == [1008, 992] and np.isnan(found.rating[2]) and found.deviation[0] == 0
     again = elo(judgements([{"prompt": n, "outcome": 1} for n in range(2)]), rng=np.random.default_rng(1))
     assert again.rating[0] == pytest.approx(1008 + 16 * (1 - 1 / (1 + 10 ** (-16 / 400))))
-    assert judging.ranks(np.array([3.0, 1.0, 3.0, 9.0])).tolist() == [2.5, 1, 2.5, 4]
+    assert bandit.ranks([3.0, 1.0, 3.0, 9.0]).tolist() == [2.5, 1, 2.5, 4]
     bits = judging.log_scores(np.array([0.25, 0.25, 0.25, 0.0]), np.array([1.0, 0.0, 0.5, 1.0]))
     assert bits == pytest.approx([2, -np.log2(0.75), 1 - np.log2(0.75) / 2, np.inf])
 

@@ -158,6 +158,4 @@ def _jackknife(columns: Columns, group: Ints, summed: Floats) -> Floats:
 
 def correlation(x: Floats, y: Floats) -> float:
     """Pearson's correlation of (n,) and (n,); NaN with fewer than three or where one is constant."""
-    if len(x) < 3 or not x.std() > 0 or not y.std() > 0:
-        return float("nan")
-    return float(np.corrcoef(x, y)[0, 1])
+    return bandit.weighted_correlation(x, y) if len(x) > 2 else float("nan")

@@ -1,4 +1,4 @@
-"""Variances by one kind of clusters and by several at once."""
+"""Clustered variances, intervals and correlations: what every figure of the project is made of."""
 
 import math
 from itertools import combinations
@@ -134,3 +134,16 @@ def test_effective_answers_are_what_the_variance_says_and_never_more_than_there_
     assert bandit.effective_answers(0.5, 0.01, 100) == pytest.approx(25)
     assert bandit.effective_answers(0.5, 0.001, 100) == 100
     assert bandit.effective_answers(1.0, 0.0, 100) == bandit.effective_answers(0.5, math.nan, 100) == 100
+
+
+# Correlations
+
+
+def test_correlations_are_those_of_numpy_with_weights_as_repetitions_and_ties_in_the_middle() -> None:
+    rng = np.random.default_rng(4)
+    x, y, times = 1e6 + rng.normal(size=30), rng.integers(5, size=30), rng.integers(1, 4, size=30)
+    repeated = np.corrcoef(np.repeat(x, times), np.repeat(y, times))[0, 1]
+    assert bandit.weighted_correlation(x, y, times) == pytest.approx(repeated)
+    assert bandit.weighted_correlation(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert bandit.ranks([3.0, 1.0, 3.0, 9.0]).tolist() == [2.5, 1, 2.5, 4]
+    assert math.isnan(bandit.weighted_correlation(x, np.ones(30))) and math.isnan(bandit.weighted_correlation([], []))
