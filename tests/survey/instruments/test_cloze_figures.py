@@ -15,6 +15,7 @@ from django.core.management import call_command
 
 import bandit
 from bandit import student_t_quantile
+from bandit.correlation import moments
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
@@ -610,7 +611,7 @@ def moments_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, more: float = 0
 def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_variance() -> None:
     square = Y**2 + 0.5
     assert bandit.weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
-    assert bandit.correlation_of_sums(bandit.moments(X, Y, WEIGHT, square).sum(axis=0)) == pytest.approx(
+    assert bandit.correlation_of_sums(moments(X, Y, WEIGHT, square).sum(axis=0)) == pytest.approx(
         moments_of(X, Y, WEIGHT, 0.5)
     )
     assert spearman(np.array([1.0, 1, 3, 0]), np.array([5.0, 9, 7, 6]), np.ones(4)) == pytest.approx(
