@@ -7,9 +7,20 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 
 from bandit.anytime import AnytimeInterval, anytime_ends, anytime_interval, cut_to_span, errors_wide, mixture_parameter
 from bandit.booklets import deal
+from bandit.bradley_terry import BradleyTerry, Duels, fit_bradley_terry
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
+from bandit.clustered import (
+    cluster_count,
+    cluster_totals,
+    clustered_covariance,
+    clustered_freedom,
+    clustered_variance,
+    crossed_covariance,
+    crossed_variance,
+)
 from bandit.combining import Agreement, Combined, agreement_of, combine_stages, kish_size, plan_weight
 from bandit.components import RESAMPLES, Components, Share, variance_components
+from bandit.correlation import correlation_of_sums, ranks, weighted_correlation
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
 from bandit.effective import effective_size
@@ -37,14 +48,13 @@ from bandit.estimators import (
 from bandit.exhaustive import Cut, ExhaustiveDraw, draw_exhaustively, draw_rescored, find_cut, shortlist
 from bandit.factored import Block, FactoredScores
 from bandit.fragility import (
-    BradleyTerry,
     Fragile,
     Fragility,
-    fit_bradley_terry,
     fragile_bradley_terry,
     fragile_means,
     fragile_sums,
 )
+from bandit.intervals import effective_answers, student_interval, wilson_interval
 from bandit.leaving import (
     Bounds,
     GivenItems,
@@ -108,6 +118,7 @@ __all__ = [
     "Design",
     "DesignError",
     "Draw",
+    "Duels",
     "EpsilonGreedy",
     "Estimate",
     "ExhaustiveDraw",
@@ -146,10 +157,18 @@ __all__ = [
     "auc_limit",
     "average_over_people",
     "bounds",
+    "cluster_count",
+    "cluster_totals",
+    "clustered_covariance",
+    "clustered_freedom",
+    "clustered_variance",
     "combine_stages",
     "compare_policies",
     "compare_shares",
+    "correlation_of_sums",
     "cross_fit_folds",
+    "crossed_covariance",
+    "crossed_variance",
     "crowd_answers",
     "cut_to_span",
     "deal",
@@ -159,6 +178,7 @@ __all__ = [
     "draw",
     "draw_exhaustively",
     "draw_rescored",
+    "effective_answers",
     "effective_size",
     "error_contributions",
     "errors_wide",
@@ -196,6 +216,7 @@ __all__ = [
     "predict_logistic",
     "rank_of",
     "rank_of_sequences",
+    "ranks",
     "retest_correlation",
     "satterthwaite",
     "sequence_universe",
@@ -207,10 +228,13 @@ __all__ = [
     "stratified_difference",
     "stratified_effect",
     "stratified_mean",
+    "student_interval",
     "student_t_quantile",
     "student_t_upper_tail",
     "uniform_pool",
     "uniform_sequences",
     "universe_size",
     "variance_components",
+    "weighted_correlation",
+    "wilson_interval",
 ]

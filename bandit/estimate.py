@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit.effective import effective_size
-from bandit.student import student_t_quantile, student_t_upper_tail
+from bandit.intervals import effective_answers, student_interval, wilson_interval
+from bandit.student import student_t_upper_tail
 
 FEWEST_RESPONDENTS = 30
 FEWEST_OF_EITHER = 5
@@ -217,16 +218,10 @@ def interval_of(
     value * (1 - value) / standard_error^2, but never above `kish`, and `kish` where all answers agree (Korn and
     Graubard, Survey Methodology 24, 1998; the interval is Wilson's, 1927).
     """
-    t = student_t_quantile(0.975, degrees_of_freedom)
+    plain = student_interval(value, standard_error, degrees_of_freedom)
     if share and 0 <= value <= 1:
-        spread = value * (1 - value)
-        effective = kish if standard_error == 0 or spread == 0 else min(kish, spread / standard_error**2)
-        reach = t * standard_error
-        if effective * min(value, 1 - value) < WILSON_BELOW or value - reach < 0 or value + reach > 1:
-            slack = t * t / effective
-            middle = (value + slack / 2) / (1 + slack)
-            reach = t / (1 + slack) * math.sqrt(spread / effective + slack / (4 * effective))
-            return (max(0.0, middle - reach), min(1.0, middle + reach)), "wilson"
-    if standard_error == 0:
-        return (math.nan, math.nan), "t"
-    return (value - t * standard_error, value + t * standard_error), "t"
+        effective = effective_answers(value, standard_error**2, kish)
+        outside = plain is not None and (plain[0] < 0 or plain[1] > 1)
+        if effective * min(value, 1 - value) < WILSON_BELOW or outside:
+            return wilson_interval(value, effective, degrees_of_freedom), "wilson"
+    return plain or (math.nan, math.nan), "t"

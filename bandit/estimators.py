@@ -30,9 +30,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.clustered import cluster_count, cluster_totals, clustered_variance, crossed_variance
 from bandit.effective import effective_size
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, EstimateSample, estimate_of
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import student_t_upper_tail
 
 FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
@@ -333,8 +334,10 @@ def horvitz_thompson(*, values: ArrayLike, probability: ArrayLike, universe_size
     weight = 1 / _probabilities(probability, value.size)
     contributions = value * weight / universe_size
     total = float(contributions.sum())
-    people = np.unique(np.asarray(cluster)).size
-    return _estimate(value=total, contributions=contributions, cluster=cluster, weight=weight, centre=total / people)
+    _, person, answers = np.unique(np.asarray(cluster), return_inverse=True, return_counts=True)
+    # Of each person's total the mean of all of them is taken off.
+    contributions -= total / answers.size / answers[person]
+    return _estimate(value=total, contributions=contributions, cluster=cluster, weight=weight)
 
 
 def hajek(
@@ -504,7 +507,7 @@ def compare_shares(
     for name, values, cluster in (("first", first, first_cluster), ("second", second, second_cluster)):
         value = _values(values, field=name)
         share = float(value.mean())
-        variance, clusters = _cluster_variance((value - share) / value.size, cluster)
+        variance, clusters = clustered_variance((value - share) / value.size, cluster), cluster_count(cluster)
         if clusters < 2:
             raise DesignError(f"{name}_cluster: the comparison needs answers of at least 2 respondents, not {clusters}")
         shares.append(share)
@@ -516,7 +519,7 @@ def compare_shares(
         t, df, p = math.nan, float(sum(freedom)), None
     else:
         t = difference / error
-        df = sum(variances) ** 2 / sum(v * v / f for v, f in zip(variances, freedom, strict=True))
+        df = satterthwaite(variances, freedom)
         p = student_t_upper_tail(t, df)
     return Comparison(
         first=shares[0],
@@ -575,8 +578,7 @@ class _Items:
         both = each * by_stratum(squares)
         products = centred(count) * by_stratum(total**2) - both
         if self.fraction is None:
-            found = by_person + float(products.sum())
-            return found if found > 0 else max(by_person, float((products + both).sum()))
+            return float(crossed_variance(by_person, (products + both).sum(), both.sum()))
         products = np.maximum(products, 0.0)
         pairs = by_stratum((answers * (answers - 1)).astype(np.float64))
         spread = np.divide(
@@ -751,14 +753,15 @@ def _two_groups(
         return contributions, None
     if min(one.size for one in groups) < 2:
         return contributions, None
-    scaled, parts = contributions.copy(), []
+    scaled = contributions.copy()
+    variances, freedoms = [], []
     for group in groups:
         of_group = np.isin(cluster, group)
-        variance, count = _cluster_variance(contributions[of_group], cluster[of_group])
-        parts.append((variance, count - 1))
+        count = cluster_count(cluster[of_group])
+        variances.append(clustered_variance(contributions[of_group], cluster[of_group]))
+        freedoms.append(count - 1)
         scaled[of_group] *= math.sqrt(count / (count - 1) * (people - 1) / people)
-    total = sum(variance for variance, _ in parts)
-    return scaled, total**2 / sum(variance**2 / df for variance, df in parts) if total > 0 else float(people - 2)
+    return scaled, satterthwaite(variances, freedoms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -822,14 +825,13 @@ def _estimate(
     cluster: ArrayLike,
     weight: NDArray[np.float64],
     inside: NDArray[np.bool_] | None = None,
-    centre: float = 0.0,
     extra_variance: float = 0.0,
     share: int | None = None,
     items: _Items | None = None,
     least: float = 0.0,
     freedom: float | None = None,
 ) -> Estimate:
-    variance, clusters = _cluster_variance(contributions, cluster, centre=centre)
+    variance, clusters = clustered_variance(contributions, cluster), cluster_count(cluster)
     if inside is not None and not inside.all():
         weight = weight[inside]
         clusters = int(np.unique(np.asarray(cluster)[inside]).size)
@@ -875,9 +877,7 @@ def _freedom_of_weights(weight: NDArray[np.float64], cluster: NDArray[np.generic
     """
     if not weight.size or np.ptp(weight) == 0:
         return None
-    _, person = np.unique(cluster, return_inverse=True)
-    own = np.bincount(person, weights=weight**2)
-    return max(effective_size(own) - 1, 1.0)
+    return max(effective_size(cluster_totals(weight**2, cluster)) - 1, 1.0)
 
 
 def _rarer(value: NDArray[np.float64]) -> int:
@@ -905,30 +905,6 @@ def _per(per: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
     if below.size != n or (below < 0).any():
         raise DesignError(f"per: needs a number of at least 0 for each of {n} answers")
     return below
-
-
-def _cluster_variance(contributions: NDArray[np.float64], cluster: ArrayLike, centre: float = 0.0) -> tuple[float, int]:
-    """C / (C - 1) times the sum of squared cluster totals less their mean `centre`, and the number of clusters C."""
-    label = np.asarray(cluster)
-    if label.shape != contributions.shape:
-        raise DesignError(
-            f"cluster: {label.size} respondents for {contributions.size} answers; give one for each answer"
-        )
-    totals = _totals(contributions, label) - centre
-    if totals.size < 2:
-        return math.nan, int(totals.size)
-    return float(totals.size / (totals.size - 1) * np.dot(totals, totals)), int(totals.size)
-
-
-def _totals(contributions: NDArray[np.float64], label: NDArray[np.generic]) -> NDArray[np.float64]:
-    """The sum of each cluster's contributions, in the order of the clusters' labels."""
-    if label.size and label.dtype.kind == "i" and int(label.max()) - (low := int(label.min())) < 16 * label.size + 1024:
-        # Whole numbers near each other need not be sorted, which takes most of the time.
-        place = label - low
-        sums, there = np.bincount(place, weights=contributions), np.bincount(place) > 0
-        return sums[there].astype(np.float64, copy=False)
-    _, index = np.unique(label, return_inverse=True)
-    return np.bincount(index, weights=contributions).astype(np.float64, copy=False)
 
 
 def _values(values: ArrayLike, *, field: str = "values", allow_empty: bool = False) -> NDArray[np.float64]:

@@ -11,23 +11,21 @@ larger one is not needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.bradley_terry import Duels
 from bandit.errors import DesignError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RIVALS = 5  # how many of those behind are tried for the first place
-MOST_STEPS = 100
-CONVERGED = 1e-10
 TINY = 1e-12
 EQUAL = 1e-9  # Scores nearer than this are equal: a fit says no more.
-LARGEST = 40.0  # a difference of log-odds above which two names are not distinguished
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,40 +61,6 @@ class Fragility:
     neighbours: tuple[Fragile, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class BradleyTerry:
-    """theta: (k,) log-odds strengths, centred. side: log-odds that the first shown gains by being first; 0 without."""
-
-    theta: Floats
-    side: float
-
-
-def fit_bradley_terry(
-    *,
-    first: ArrayLike,
-    second: ArrayLike,
-    outcome: ArrayLike,
-    names: int,
-    weight: ArrayLike | None = None,
-    ridge: float = 0.1,
-    side: bool = True,
-) -> BradleyTerry:
-    """Strengths by weighted logistic regression: logit P(first is better) = theta_first - theta_second + side.
-
-    Args:
-        first, second: (n,) who was shown first and second, from 0.
-        outcome: (n,) 1 where the first was better, 0 where the second was, 0.5 for a tie.
-        names: how many are ranked, k.
-        weight: (n,) of 0 or more; scaled to mean 1 over the rows with weight.
-        ridge: (ridge / 2) sum of theta^2 is taken off the log-likelihood, so that an unbeaten name stays finite.
-
-    Raises:
-        DesignError: shapes or values do not fit, names that no row connects, or no finite fit without a ridge.
-    """
-    duels = _Duels.of(first, second, outcome, weight, names, ridge, side)
-    return duels.centred(duels.fit(duels.sums))
-
-
 def fragile_bradley_terry(
     *,
     first: ArrayLike,
@@ -111,33 +75,57 @@ def fragile_bradley_terry(
 
     A lost row counts nothing; the weights of the others keep their scale.
     """
-    duels = _Duels.of(first, second, outcome, weight, names, ridge, side)
-    start = duels.fit(duels.sums)
-    inverse = duels.inverse(duels.sums, start)
-    rows = int((duels.weight > 0).sum())
+    duels = Duels.of(first=first, second=second, outcome=outcome, names=names, weight=weight, ridge=ridge, side=side)
+    # Judgements with the same first and second are one row of the fits.
+    cells, cell = np.unique(duels.first * names + duels.second, return_inverse=True)
+    together = replace(
+        duels,
+        first=cells // names,
+        second=cells % names,
+        mass=np.bincount(cell, weights=duels.mass),
+        wins=np.bincount(cell, weights=duels.wins),
+        columns=duels.columns[: cells.size],
+    )
+    start = together.fit()
+    rows = int((duels.mass > 0).sum())
+
+    def without(lost: Ints) -> Duels:
+        mass, wins = (
+            np.maximum(whole - np.bincount(cell[lost], weights=own[lost], minlength=cells.size), 0.0)
+            for whole, own in ((together.mass, duels.mass), (together.wins, duels.wins))
+        )
+        return replace(together, mass=mass, wins=wins)
 
     def turned(ahead: int, behind: int) -> Fragile:
-        contrast = np.zeros(duels.size)
+        contrast = np.zeros(start.size)
         contrast[[ahead, behind]] = 1.0, -1.0
-        effect = duels.effects(start, contrast @ inverse)
+
+        def effects(left: Duels, at: Floats) -> Floats:
+            """(n,) what the loss of each row adds to how far one is ahead, to first order."""
+            inverse = left.inverse(at) @ contrast
+            across = inverse[duels.first] - inverse[duels.second] + duels.columns @ inverse[names:]
+            return np.asarray((duels.mass * left.chances(at)[cell] - duels.wins) * across)
+
         margin = float(start[ahead] - start[behind])
 
         def margin_without(lost: Ints) -> float:
+            left = without(lost)
+            if ridge == 0 and behind not in left.connected(ahead):
+                return np.inf  # Nothing says which of the two is ahead.
             try:
-                found = duels.fit(duels.without(lost), start)
+                found = left.fit(start)
             except (DesignError, np.linalg.LinAlgError):
                 return np.inf
             return float(found[ahead] - found[behind])
 
         def further(lost: Ints) -> Floats:
-            sums = duels.without(lost)
-            at = duels.fit(sums, start)
-            return duels.effects(at, contrast @ duels.inverse(sums, at))
+            left = without(lost)
+            return effects(left, left.fit(start))
 
-        lost = _shortest(margin, effect, margin_without, further)
+        lost = _shortest(margin, effects(together, start), margin_without, further)
         return _fragile(ahead, behind, margin, lost, margin_without, rows)
 
-    return _of_ranking(duels.centred(start).theta, turned)
+    return _of_ranking(start[:names] - start[:names].mean(), turned)
 
 
 def fragile_means(*, values: ArrayLike, weight: ArrayLike | None = None) -> Fragility:
@@ -320,147 +308,6 @@ def _first_turning(order: Ints, margin_without: Callable[[Ints], float], low: in
         else:
             low = middle
     return order[:high]
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """By ordered pair (first, second), k x k: the weight, and the weight of the first's wins."""
-
-    mass: Floats
-    wins: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class _Duels:
-    first: Ints
-    second: Ints
-    outcome: Floats
-    weight: Floats
-    names: int
-    ridge: float
-    side: bool
-    sums: _Sums
-
-    @classmethod
-    def of(
-        cls,
-        first: ArrayLike,
-        second: ArrayLike,
-        outcome: ArrayLike,
-        weight: ArrayLike | None,
-        names: int,
-        ridge: float,
-        side: bool,
-    ) -> _Duels:
-        one, two, y = np.asarray(first), np.asarray(second), np.asarray(outcome, dtype=np.float64)
-        w = np.ones(y.size) if weight is None else np.asarray(weight, dtype=np.float64)
-        if not one.shape == two.shape == y.shape == w.shape or y.ndim != 1 or not y.size:
-            raise DesignError(
-                f"first, second, outcome, weight: shapes {one.shape}, {two.shape}, {y.shape} and {w.shape}; give one "
-                "of each a judgement"
-            )
-        for name, places in (("first", one), ("second", two)):
-            if not np.issubdtype(places.dtype, np.integer) or not ((places >= 0) & (places < names)).all():
-                raise DesignError(f"{name}: must be whole numbers from 0 to {names - 1}")
-        if (one == two).any():
-            raise DesignError(f"second: row {int(np.flatnonzero(one == two)[0])} compares a name with itself")
-        if not ((y >= 0) & (y <= 1)).all():
-            raise DesignError("outcome: must lie between 0 and 1")
-        if not (np.isfinite(w) & (w >= 0)).all() or not w.any():
-            raise DesignError("weight: must be at least 0 everywhere, and above 0 somewhere")
-        if not ridge >= 0:
-            raise DesignError(f"ridge: {ridge!r} is below 0")
-        w = w / w[w > 0].mean()
-        a, b = one.astype(np.int64), two.astype(np.int64)
-        found = cls(a, b, y, w, names, float(ridge), side, _sums(a, b, y, w, names))
-        found.check_connected()
-        return found
-
-    @property
-    def size(self) -> int:
-        return self.names + self.side
-
-    def check_connected(self) -> None:
-        linked = (self.sums.mass + self.sums.mass.T) > 0
-        reached = np.zeros(self.names, dtype=bool)
-        reached[0] = True
-        for _step in range(self.names):
-            grown = reached | linked[reached].any(axis=0)
-            if (grown == reached).all():
-                break
-            reached = grown
-        if not reached.all():
-            apart = ", ".join(str(place) for place in np.flatnonzero(~reached)[:5])
-            raise DesignError(f"first, second: no judgements connect the names {apart} with name 0")
-
-    def without(self, lost: Ints) -> _Sums:
-        gone = _sums(self.first[lost], self.second[lost], self.outcome[lost], self.weight[lost], self.names)
-        return _Sums(np.maximum(self.sums.mass - gone.mass, 0.0), np.maximum(self.sums.wins - gone.wins, 0.0))
-
-    def chances(self, at: Floats) -> Floats:
-        """(k, k): that the first of an ordered pair is judged better."""
-        logit = at[: self.names, None] - at[None, : self.names] + (at[-1] if self.side else 0.0)
-        found: Floats = 1 / (1 + np.exp(-np.clip(logit, -LARGEST, LARGEST)))
-        return found
-
-    def inverse(self, sums: _Sums, at: Floats) -> Floats:
-        found: Floats = np.linalg.inv(self.curvature(sums, self.chances(at))).astype(np.float64)
-        return found
-
-    def curvature(self, sums: _Sums, chance: Floats) -> Floats:
-        k = self.names
-        v = sums.mass * chance * (1 - chance)
-        both = v + v.T
-        found = np.zeros((self.size, self.size))
-        found[:k, :k] = np.diag(both.sum(axis=1)) - both + self.ridge * np.eye(k)
-        if self.ridge == 0:  # The answers fix only differences; this fixes their mean at 0.
-            found[:k, :k] += v.sum() / k**2
-        if self.side:
-            found[:k, k] = found[k, :k] = v.sum(axis=1) - v.sum(axis=0)
-            found[k, k] = v.sum()
-        return found
-
-    def fit(self, sums: _Sums, start: Floats | None = None) -> Floats:
-        """The strengths, and the side behind them, by Newton's method."""
-        at = np.zeros(self.size) if start is None else start.copy()
-        k = self.names
-        for _step in range(MOST_STEPS):
-            chance = self.chances(at)
-            surplus = sums.wins - sums.mass * chance
-            slope = np.zeros(self.size)
-            slope[:k] = surplus.sum(axis=1) - surplus.sum(axis=0) - self.ridge * at[:k]
-            if self.side:
-                slope[k] = surplus.sum()
-            step = np.linalg.solve(self.curvature(sums, chance), slope)
-            at = at + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-            if np.abs(at).max() > LARGEST:
-                raise DesignError("ridge: without one some strengths are infinite; give a ridge above 0")
-            if np.abs(step).max() < CONVERGED:
-                return at
-        raise DesignError("outcome: the fit does not end; give a ridge above 0")
-
-    def centred(self, at: Floats) -> BradleyTerry:
-        theta = at[: self.names]
-        return BradleyTerry(theta - theta.mean(), float(at[-1]) if self.side else 0.0)
-
-    def effects(self, at: Floats, direction: Floats) -> Floats:
-        """(n,) what the loss of each row adds to direction' x (strengths, side), to first order.
-
-        `direction` is the contrast times the inverse curvature.
-        """
-        chance = self.chances(at)
-        across = direction[: self.names, None] - direction[None, : self.names]
-        if self.side:
-            across = across + direction[-1]
-        found: Floats = self.weight * (chance[self.first, self.second] - self.outcome) * across[self.first, self.second]
-        return found
-
-
-def _sums(first: Ints, second: Ints, outcome: Floats, weight: Floats, names: int) -> _Sums:
-    cell = first * names + second
-    mass: Floats = np.bincount(cell, weights=weight, minlength=names**2).astype(np.float64)
-    wins: Floats = np.bincount(cell, weights=weight * outcome, minlength=names**2).astype(np.float64)
-    return _Sums(mass.reshape(names, names), wins.reshape(names, names))
 
 
 def in_words(found: Fragility, names: Sequence[str], *, unit: str = "judgements") -> Iterator[str]:

@@ -17,9 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.clustered import clustered_variance
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, minus, satterthwaite
-from bandit.estimators import _cluster_variance, _rarer, _values
+from bandit.estimators import _rarer, _values
 from bandit.logistic import fit_logistic, predict_logistic
 
 ODDS_RATIO = 2.0
@@ -385,12 +386,12 @@ class _Rows:
         return found
 
     def variance(self, contributions: NDArray[np.float64]) -> float:
-        variance, _ = _cluster_variance(contributions, self.cluster)
-        if self.item is not None:
-            several = contributions[: self.item.size]
-            by_item, _ = _cluster_variance(several, self.item)
-            variance += max(by_item - float(np.dot(several, several)), 0.0)
-        return variance
+        if self.item is None:
+            return clustered_variance(contributions, self.cluster)
+        # An item that nobody answered is one of its own.
+        _, number = np.unique(self.item, return_inverse=True)
+        missing = np.arange(number.size, contributions.size)
+        return clustered_variance(contributions, self.cluster, np.concatenate([number, number.size + missing]))
 
     @cached_property
     def people(self) -> int:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.correlation import weighted_correlation
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import naive_mean
+from bandit.intervals import student_interval
 from bandit.student import student_t_quantile
 
 FEWEST_ITEMS = 2  # of a stratum, answered by several people
@@ -67,10 +69,10 @@ def retest_correlation(
     if weights.size != one.size or not (weights > 0).all():
         raise DesignError(f"weight: needs a number above 0 for each of {one.size} items asked twice")
     people, index = np.unique(label, return_inverse=True)
-    correlation = _correlation(one, other, weights)
+    correlation = weighted_correlation(one, other, weights)
     without = np.array(
         [
-            _fisher_z(_correlation(one[kept], other[kept], weights[kept]))
+            _fisher_z(weighted_correlation(one[kept], other[kept], weights[kept]))
             for kept in (index != k for k in range(people.size))
         ]
     )
@@ -78,8 +80,8 @@ def retest_correlation(
     if people.size >= 4 and np.isfinite(without).all() and abs(correlation) < 1:
         centre = _fisher_z(correlation)
         spread = (people.size - 1) / people.size * float(((without - without.mean()) ** 2).sum())
-        reach = student_t_quantile(0.975, people.size - 1) * math.sqrt(spread)
-        interval = (math.tanh(centre - reach), math.tanh(centre + reach))
+        ends = student_interval(centre, math.sqrt(spread), people.size - 1)
+        interval = interval if ends is None else (math.tanh(ends[0]), math.tanh(ends[1]))
     return Retest(
         n=one.size,
         n_clusters=int(people.size),
@@ -200,19 +202,6 @@ def auc_limit(*, between_items: Estimate, base_rate: Estimate) -> AucLimit:
 
 def _numbered(*labels: NDArray[np.generic]) -> list[NDArray[np.intp]]:
     return [np.unique(label, return_inverse=True)[1] for label in labels]
-
-
-def _correlation(one: NDArray[np.float64], other: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
-    if one.size < 2 or one.min() == one.max() or other.min() == other.max():
-        return math.nan
-    return float(
-        np.clip(np.corrcoef(one, other)[0, 1] if np.ptp(weight) == 0 else _weighted(one, other, weight), -1, 1)
-    )
-
-
-def _weighted(one: NDArray[np.float64], other: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
-    covariance = np.cov(one, other, aweights=weight)
-    return float(covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1]))
 
 
 def _fisher_z(correlation: float) -> float:

@@ -6,16 +6,17 @@ another policy cannot be computed from logs, since later stages would have learn
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.clustered import clustered_variance
+from bandit.effective import effective_size
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of
-from bandit.estimators import _cluster_variance, _values, hajek, stratified_mean
+from bandit.estimators import _values, hajek, stratified_mean
 
 LEAST_SUPPORT = 100
 MOST_PULL = 0.5  # of one person on a mean, as far as the error allows for it
@@ -126,20 +127,21 @@ def compare_policies(
         mean = float(np.dot(share, log.value))
         means.append(mean)
         parts.append(share * (log.value - mean))
-        sizes.append(float(1 / np.dot(share, share)))
+        sizes.append(effective_size(weight))
         shares.append(share)
     single = parts[1] - parts[0]
     count = np.bincount(log.label)
     centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
     pull = np.maximum(*(np.bincount(person, weights=share) for share in shares))
-    variance, people = _cluster_variance(centred / (1 - np.minimum(pull, MOST_PULL))[person], cluster)
+    variance = clustered_variance(centred / (1 - np.minimum(pull, MOST_PULL))[person], cluster)
+    people = pull.size
     sample = EstimateSample(
         n=log.value.size, n_clusters=people, effective_sample_size=min(sizes), weight_range=(1.0, 1.0)
     )
     return estimate_of(
         sample,
         value=means[1] - means[0],
-        variance=variance if people > 1 else math.nan,
+        variance=variance,
         degrees_of_freedom=max(people - 1, 1),
     )
 

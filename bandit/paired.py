@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.clustered import clustered_variance
 from bandit.errors import DesignError
-from bandit.estimate import ROUNDING, Estimate, EstimateSample, estimate_of
+from bandit.estimate import ROUNDING, Estimate, EstimateSample, estimate_of, satterthwaite
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class _Linearised:
 
     @property
     def variance(self) -> float:
-        return _variance(self.totals)
+        return clustered_variance(self.totals, self.people)
 
 
 def paired_change(
@@ -110,23 +111,19 @@ def paired_change_difference(low: Occasions, high: Occasions) -> Estimate | None
     everybody = np.union1d(one.people, other.people)
     if everybody.size == one.people.size + other.people.size:
         variance = one.variance + other.variance
-        parts = [(part.variance, part.people.size - 1) for part in (one, other)]
-        below = sum(part**2 / freedom for part, freedom in parts if freedom > 0)
-        freedom = variance**2 / below if below > 0 else float(max(everybody.size - 2, 1))
+        freedom = satterthwaite(
+            [part.variance for part in (one, other)], [max(part.people.size - 1, 1) for part in (one, other)]
+        )
     else:
         totals = np.zeros(everybody.size)
         totals[np.searchsorted(everybody, other.people)] += other.totals
         totals[np.searchsorted(everybody, one.people)] -= one.totals
         few = min(one.people.size, other.people.size) < 2
-        variance, freedom = math.nan if few else _variance(totals), float(max(everybody.size - 1, 1))
+        variance = math.nan if few else clustered_variance(totals, everybody)
+        freedom = float(max(everybody.size - 1, 1))
     sample = EstimateSample.of(np.concatenate([one.weights, other.weights]), n_clusters=everybody.size)
     value = _without_rounding(other.value - one.value, max(one.scale, other.scale))
     return estimate_of(sample, value=value, variance=variance, degrees_of_freedom=freedom)
-
-
-def _variance(totals: NDArray[np.float64]) -> float:
-    people = totals.size
-    return float(people / (people - 1) * np.dot(totals, totals)) if people > 1 else math.nan
 
 
 def _without_rounding(value: float, scale: float) -> float:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bandit.clustered import cluster_count, clustered_variance
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.estimators import (
-    _cluster_variance,
     _freedom_of_weights,
     _Items,
     _least_of_difference,
@@ -142,7 +142,7 @@ class _Part:
 
     def variance(self, residual: NDArray[np.float64]) -> float:
         contributions = self.contributions(residual)
-        variance, people = _cluster_variance(contributions, self.cluster)
+        variance, people = clustered_variance(contributions, self.cluster), cluster_count(self.cluster)
         if people < 2:
             raise DesignError(f"cluster: a stage needs answers of at least 2 respondents, not {people}")
         if self.items is not None:

@@ -41,10 +41,13 @@ def fisher_f_upper_tail(f: float, numerator: float, denominator: float) -> float
 
 @lru_cache(maxsize=1024)
 def student_t_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """The t with P(T <= t) = probability, for a probability above 0 and below 1."""
-    df = _checked(degrees_of_freedom)
+    """The t with P(T <= t) = probability, for a probability above 0 and below 1; the normal quantile where the degrees
+    of freedom are infinite."""
     if not 0 < probability < 1:
         raise DesignError(f"probability: must lie above 0 and below 1, not {probability}")
+    if degrees_of_freedom == math.inf:
+        return NormalDist().inv_cdf(probability)
+    df = _checked(degrees_of_freedom)
     if probability < 0.5:
         return -student_t_quantile(1 - probability, df)
     low, high = _bracket(probability, df)

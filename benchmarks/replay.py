@@ -44,7 +44,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np
 
 import bandit
-from bandit.fragility import fit_bradley_terry
+from bandit.bradley_terry import fit_bradley_terry
 from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 
@@ -118,16 +118,11 @@ class Preference:
         """Strengths, the inverse curvature, and each answer's part in the strengths' error (n, k)."""
         first, second = self.second[asked.item], self.first[asked.item]
         k = len(self.names)
-        theta = fit_bradley_terry(
+        duels = bandit.Duels.of(
             first=first, second=second, outcome=asked.value, names=k, weight=weight, ridge=RIDGE, side=False
-        ).theta
-        scaled = weight / weight.mean()
-        x = np.zeros((len(first), k))
-        x[np.arange(len(first)), first] = 1.0
-        x[np.arange(len(first)), second] = -1.0
-        chance = 1 / (1 + np.exp(-(theta[first] - theta[second])))
-        inverse = np.linalg.inv((x * (scaled * chance * (1 - chance))[:, None]).T @ x + RIDGE * np.eye(k))
-        return theta, inverse, (scaled * (asked.value - chance))[:, None] * (x @ inverse)
+        )
+        theta = duels.fit()
+        return theta, duels.inverse(theta), duels.influence(theta)
 
     def scores(self, design: str, asked: Asked, weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         theta, inverse, _errors = self.fitted(asked, weight)
@@ -226,9 +221,7 @@ def data_of(kind: str, folder: Path) -> Preference | Cloze:
 
 def _clustered(added: np.ndarray, asked: Asked) -> float:
     """The standard error of a sum by person; items count as they were drawn, one answer each in a stage."""
-    _names, person = np.unique(asked.person, return_inverse=True)
-    sums = np.bincount(person.reshape(-1), weights=added)
-    return math.sqrt(len(sums) / (len(sums) - 1) * float(sums @ sums))
+    return math.sqrt(bandit.clustered_variance(added, asked.person))
 
 
 def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[str, Interval], float]:

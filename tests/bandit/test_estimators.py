@@ -241,7 +241,7 @@ def test_one_person_gives_a_value_but_no_interval():
         ({"stratum": [0, 0]}, "stratum 1: has 90 candidates and 0 answers"),
         ({"stratum": [0, 2]}, r"integers 0\.\.1"),
         ({"stratum": [0]}, "1 strata for 2 answers"),
-        ({"cluster": ["a"]}, "1 respondents for 2 answers"),
+        ({"cluster": ["a"]}, "1 clusters for 2 answers"),
         ({"values": [1, float("nan")]}, "NaN or infinite"),
         ({"values": []}, "at least one answer"),
     ],

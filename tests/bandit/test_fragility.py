@@ -5,8 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from bandit.bradley_terry import fit_bradley_terry
 from bandit.errors import DesignError
-from bandit.fragility import fit_bradley_terry, fragile_bradley_terry, fragile_means, fragile_sums, in_words
+from bandit.fragility import fragile_bradley_terry, fragile_means, fragile_sums, in_words
 
 
 def duels(n, strengths, *, seed=1, side=0.0, ties=0.0):

@@ -680,6 +680,6 @@ def test_people_who_answer_one_item_make_the_bounds_as_wide_as_the_figure() -> N
         size / (size - 1) * sum(own[who == one].sum() ** 2 for one in range(size))
         for who, size in ((common["cluster"], 24), (item, 5))
     )
-    expected = by_person + by_item - np.dot(own, own)
+    expected = by_person + by_item - 120 / 119 * np.dot(own, own)
     assert found.upper.standard_error == pytest.approx(math.sqrt(expected))
     assert found.upper.degrees_of_freedom == 4

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import bandit
 from survey.contracts.tables import Column
 
-from .analysis.answers import entropy, surprisal, wilson
+from .analysis.answers import entropy, surprisal
 from .analysis.normalising import normalised
 from .labels import judged_word_of
 
@@ -86,7 +87,7 @@ def norms_of(assignments: "Iterable[Assignment]") -> list[Norm]:
 def rows_of(norms: Sequence[Norm], *, lenient: bool, smoothing: float) -> Iterator[Sequence[Any]]:
     for norm in norms:
         counts, k = norm.counts(lenient=lenient), norm.k(lenient=lenient)
-        low, high = wilson(k, norm.n)
+        low, high = bandit.wilson_interval(k / norm.n, norm.n)
         value = float(surprisal(k, norm.n, len(counts), smoothing))
         yield (
             norm.asked.question.external_id,
@@ -96,8 +97,8 @@ def rows_of(norms: Sequence[Norm], *, lenient: bool, smoothing: float) -> Iterat
             norm.k_exact,
             norm.k_lenient,
             round(math.exp(-value), 6),
-            round(float(low), 6),
-            round(float(high), 6),
+            round(low, 6),
+            round(high, 6),
             round(value, 6),
             round(entropy(list(counts.values()), smoothing), 6),
             answers_json(norm.exact),

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+import bandit
 from bandit import student_t_quantile
+from bandit.correlation import moments
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
@@ -22,7 +24,7 @@ from predictors.readings.words import word_values
 from survey.instruments.cloze import labels, norms
 from survey.instruments.cloze.analysis import answers as counting
 from survey.instruments.cloze.analysis import correlation
-from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal, wilson
+from survey.instruments.cloze.analysis.answers import WordAnswers, human_surprisal, smoothed, surprisal
 from survey.instruments.cloze.analysis.correlation import (
     Positions,
     by_part,
@@ -31,7 +33,6 @@ from survey.instruments.cloze.analysis.correlation import (
     pnc,
     reliability,
     spearman,
-    weighted_correlation,
 )
 from survey.instruments.cloze.analysis.normalising import match_of
 from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
@@ -90,11 +91,11 @@ def test_the_papers_table_gives_its_correlations(human_data: Path) -> None:
     }
     ones = np.ones(len(rows))
     assert len(rows) == 32
-    assert weighted_correlation(table["perplexity"], table["pnc"], ones) == pytest.approx(0.222, abs=5e-4)
+    assert bandit.weighted_correlation(table["perplexity"], table["pnc"], ones) == pytest.approx(0.222, abs=5e-4)
     high = table["pnc"] >= 0.4
     assert high.sum() == 19
     for name, expected in (("dll_ffd", 0.963), ("dll_gd", 0.957), ("dll_td", 0.949)):
-        found = weighted_correlation(table["pnc"][high], table[name][high], ones[high])
+        found = bandit.weighted_correlation(table["pnc"][high], table[name][high], ones[high])
         assert found == pytest.approx(expected, abs=5e-4)
 
 
@@ -168,11 +169,6 @@ def test_a_word_that_nobody_wrote_is_one_more_to_be_smoothed() -> None:
     assert float(smoothed(0, 80, 13, 0.5)) == pytest.approx(0.5 / 87)
     counts = np.array([14, 36, 30])
     assert smoothed(np.append(counts, 0), 80, 3, 1.0).sum() == pytest.approx(1)
-
-
-def test_wilsons_interval_is_that_of_the_textbook() -> None:
-    low, high = wilson([0, 5, 10], [10, 10, 10])
-    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4) and high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
 
 
 def test_more_answers_than_aimed_at_are_thinned() -> None:
@@ -323,7 +319,9 @@ def test_few_positions_carry_the_order_of_two_models() -> None:
     first = found.first
     assert first is not None and first.rows is not None and 0 < len(first.rows) < 60
     kept = np.setdiff1d(places, places[first.rows])
-    one, other = (weighted_correlation(human[kept], models[name][kept], positions.weight[kept]) for name in models)
+    one, other = (
+        bandit.weighted_correlation(human[kept], models[name][kept], positions.weight[kept]) for name in models
+    )
     assert one is not None and other is not None and one - other == pytest.approx(first.margin_after) and one < other
     assert fragile_order(positions, {"one": models["one"]}) is None
     assert fragile_order(positions, {"one": models["one"], "flat": np.ones(200)}) is None
@@ -547,8 +545,8 @@ def test_norms_count_a_slip_as_the_word_where_the_study_does() -> None:
         chance = (k + 1) / (5 + distinct + 1)
         assert named["p"] == pytest.approx(chance, abs=1e-6)
         assert named["surprisal"] == pytest.approx(-np.log(chance), abs=1e-6)
-        low, high = wilson(k, 5)
-        assert (named["low"], named["high"]) == pytest.approx((float(low), float(high)), abs=1e-6)
+        low, high = bandit.wilson_interval(k / 5, 5)
+        assert (named["low"], named["high"]) == pytest.approx((low, high), abs=1e-6)
         counts = [2, 2, 1] if lenient else [2, 1, 1, 1]
         assert named["entropy"] == pytest.approx(counting.entropy(counts, 1.0), abs=1e-6)
         assert list(json.loads(named["answers"]).items()) == [("lake", 2), ("hut", 1), ("river", 1), ("rver", 1)]
@@ -573,8 +571,10 @@ def moments_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, more: float = 0
 
 def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_variance() -> None:
     square = Y**2 + 0.5
-    assert weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
-    assert weighted_correlation(X, Y, WEIGHT, square) == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
+    assert bandit.weighted_correlation(X, Y, WEIGHT) == pytest.approx(moments_of(X, Y, WEIGHT))
+    assert bandit.correlation_of_sums(moments(X, Y, WEIGHT, square).sum(axis=0)) == pytest.approx(
+        moments_of(X, Y, WEIGHT, 0.5)
+    )
     assert spearman(np.array([1.0, 1, 3, 0]), np.array([5.0, 9, 7, 6]), np.ones(4)) == pytest.approx(
         moments_of(np.array([2.5, 2.5, 4, 1]), np.array([1.0, 4, 3, 2]), np.ones(4))
     )
@@ -609,16 +609,15 @@ def test_an_interval_adds_what_people_add_and_has_students_t() -> None:
     assert reach == pytest.approx(student_t_quantile(0.975, 10) * 0.2)
     place, influence, person = np.array([0, 1, 2, 2]), np.array([1.0, 2, 1, -1]), np.array([7, 7, 9, 7])
     with_people = replace(alone, answer_position=place, answer_influence=influence, answer_person=person)
-    # Person 7 adds .1, .4 and -.3, of which different answers' products count; person 9 has one answer alone.
-    added = (0.1 + 0.4 - 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
-    assert correlation._of_people(with_people, slope) == (max(0.0, added), 2)
     alike = replace(with_people, answer_influence=np.array([1.0, 2, 1, 1]))
-    added = (0.1 + 0.4 + 0.3) ** 2 - (0.1**2 + 0.4**2 + 0.3**2)
-    assert correlation._of_people(alike, slope) == (pytest.approx(added), 2)
-    variance = 0.04 + added
-    freedom = variance**2 / (0.04**2 / 10 + added**2 / 1)
-    expected = student_t_quantile(0.975, max(1.0, freedom)) * np.sqrt(variance)
-    assert correlation._reach(0.04, 11, alike, slope) == pytest.approx(expected)
+    # Person 7 adds .1, .4 and -.3, or .3 where alike; person 9 has one answer alone, of .3. Answers alone come off.
+    by_answer = 4 / 3 * (0.1**2 + 0.4**2 + 0.3**2 + 0.3**2)
+    for positions, total in ((with_people, 0.2), (alike, 0.8)):
+        by_person = 2 * (total**2 + 0.3**2)
+        variance = max(0.04 + by_person - by_answer, min(0.04, by_person))
+        freedom = variance**2 / (0.04**2 / 10 + (variance - 0.04) ** 2 / 1)
+        expected = student_t_quantile(0.975, max(1.0, freedom)) * np.sqrt(variance)
+        assert correlation._reach(0.04, 11, positions, slope) == pytest.approx(expected)
 
 
 def test_reliability_is_of_two_whole_groups_by_spearman_and_brown() -> None:

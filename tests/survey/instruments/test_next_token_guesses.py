@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
+import bandit
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis import priority
@@ -20,7 +21,7 @@ from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGues
 from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
 from survey.instruments.next_token.estimands import NextTokenEstimates
 from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
-from survey.services.results.expectations.errors import freedom, interval, two_way_variance
+from survey.services.results.expectations.errors import interval
 
 PUBLIC = Path(settings.HUNCH_STUDY_DATA) / "human" / "redwood"
 # Who tried the game out: the data's owners.
@@ -319,7 +320,8 @@ def test_a_means_interval_is_by_person_and_passage_with_the_weights_of_its_guess
     found = analysis.mean(values, table, scale="number")
     mean = np.average(values, weights=weight)
     added, share = weight * (values - mean) / weight.sum(), weight / weight.sum()
-    expected = interval(mean, two_way_variance(added, person, passage), freedom(share, person, passage))
+    variance = bandit.clustered_variance(added, person, passage)
+    expected = interval(mean, variance, bandit.clustered_freedom(share, person, passage))
     assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
     of_share = analysis.mean(values, table)
     assert of_share.low is not None and of_share.high is not None and of_share.error == pytest.approx(expected.error)

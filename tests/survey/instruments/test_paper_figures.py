@@ -182,13 +182,14 @@ def test_figure_7_has_intervals_and_no_accuracy_where_nothing_matches() -> None:
     line = CalibrationLine(
         "people",
         (
-            RegionAccuracy(0, 30, 5, 3, 4, 2, 9, 12.0, 0.4, 0.1),
+            RegionAccuracy(0, 30, 5, 3, 4, 2, 9, 12.0, 0.4, 0.1, degrees_of_freedom=4),
             RegionAccuracy(30, 70, 0, 0, 0, 0, 0, float("nan"), float("nan"), float("nan")),
         ),
     )
     low, none = rows_of(paper_figures.figure_7([line], "Made up.", {"language models": 2}))
     assert low["unreadable"] is None
-    assert (low["n"], low["value"], low["low"], low["high"]) == (5, 0.4, pytest.approx(0.204), pytest.approx(0.596))
+    assert (low["n"], low["value"]) == (5, 0.4)
+    assert (low["low"], low["high"]) == pytest.approx((0.4 - 0.1 * 2.776445, 0.4 + 0.1 * 2.776445))
     assert (none["n"], none["value"], none["low"], none["mean_belief"]) == (0, None, None, None)
 
 

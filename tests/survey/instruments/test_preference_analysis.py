@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+import bandit
 from bandit import EpsilonGreedy, Uniform, hajek, hajek_assisted
 from predictors.evaluation.agreement import alphas
 from survey.instruments.preference.analysis import bradley_terry, judging
@@ -26,7 +27,7 @@ from survey.instruments.preference.analysis.analysing import (
     win_shares,
 )
 from survey.instruments.preference.analysis.elo import elo
-from survey.instruments.preference.analysis.errors import covariance, figure, pair_variance, share_figure
+from survey.instruments.preference.analysis.errors import figure, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
 from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements, majorities
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
@@ -356,7 +357,7 @@ def test_two_way_errors_of_rows_without_people_are_those_of_prompts() -> None:
     influence, prompt = rng.normal(size=(200, 1)), np.arange(200) // 4
     clusters = influence.reshape(50, 4).sum(axis=1)
     expected = (clusters**2).sum() * 50 / 49
-    assert covariance(influence, person=np.arange(200), prompt=prompt)[0, 0] == pytest.approx(expected)
+    assert bandit.clustered_covariance(influence, np.arange(200), prompt)[0, 0] == pytest.approx(expected)
 
 
 def test_an_interval_of_a_share_is_wilsons_for_answers_that_share_nothing() -> None:
@@ -380,7 +381,7 @@ def test_a_share_of_heavy_answers_is_less_certain_and_ties_make_it_more_so() -> 
             share_figure(values, np.r_[np.full(18, 0.1), 1, 1], person=alone, prompt=alone),
         )
     ]
-    assert width == sorted(width) and width[2] > 1.5 * width[1]
+    assert width[0] <= width[1] + 1e-9 and width[2] > 1.5 * width[1]
 
 
 def test_what_is_known_of_how_items_differ_is_taken_off_where_all_of_them_were_asked() -> None:
@@ -747,7 +748,7 @@ def test_kappa_and_rank_correlation_weigh_items_by_their_chance() -> None:
     a, b = float(share @ (np.array(said) > 0)), float(share @ (np.array(verdict) > 0))
     chance = a * b + (1 - a) * (1 - b)
     assert found.kappa.value == pytest.approx((agree - chance) / (1 - chance))
-    ranked = np.cov(judging.ranks(np.array(human)), judging.ranks(np.array(rating)), aweights=weight)
+    ranked = np.cov(bandit.ranks(human), bandit.ranks(rating), aweights=weight)
     assert found.spearman.value == pytest.approx(ranked[0, 1] / np.sqrt(ranked[0, 0] * ranked[1, 1]))
     plain = np.cov(human, rating, aweights=weight)
     assert found.pearson.value == pytest.approx(plain[0, 1] / np.sqrt(plain[0, 0] * plain[1, 1]))
@@ -768,7 +769,7 @@ def test_elo_ranks_and_bits_are_those_of_the_textbook() -> None:
     assert found.rating[:2].tolist() == [1008, 992] and np.isnan(found.rating[2]) and found.deviation[0] == 0
     again = elo(judgements([{"prompt": n, "outcome": 1} for n in range(2)]), rng=np.random.default_rng(1))
     assert again.rating[0] == pytest.approx(1008 + 16 * (1 - 1 / (1 + 10 ** (-16 / 400))))
-    assert judging.ranks(np.array([3.0, 1.0, 3.0, 9.0])).tolist() == [2.5, 1, 2.5, 4]
+    assert bandit.ranks([3.0, 1.0, 3.0, 9.0]).tolist() == [2.5, 1, 2.5, 4]
     bits = judging.log_scores(np.array([0.25, 0.25, 0.25, 0.0]), np.array([1.0, 0.0, 0.5, 1.0]))
     assert bits == pytest.approx([2, -np.log2(0.75), 1 - np.log2(0.75) / 2, np.inf])
 
@@ -967,9 +968,9 @@ def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> 
     columns[np.arange(people.n), people.a] += 1
     columns[np.arange(people.n), people.b] -= 1
     influence = (columns * off[:, None]) @ found.inverse
-    assert found.covariance == pytest.approx(covariance(influence, person=people.person, prompt=people.prompt))
+    assert found.covariance == pytest.approx(bandit.clustered_covariance(influence, people.person, people.prompt))
     gap = found.difference(0, 1)
-    spread = covariance((influence[:, 0] - influence[:, 1])[:, None], person=people.person, prompt=people.prompt)[0, 0]
+    spread = bandit.clustered_variance(influence[:, 0] - influence[:, 1], people.person, people.prompt)
     assert gap.error == pytest.approx(np.sqrt(spread), rel=0.05)
     assert found.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
     assert found.n == people.n and found.sides == people.n

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+import bandit
 from bandit import student_t_quantile
 from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
@@ -28,7 +29,6 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
 from survey.instruments.self_paced_reading.estimands import ReadingEstimates
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
-from survey.services.results.expectations.errors import LEVEL
 from tests.survey.instruments.test_cloze_figures import number
 
 MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "people": "cloze_s"}
@@ -426,9 +426,10 @@ def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
     each, total = figures.slopes(columns, person, passage)
     summed = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     by_person, by_passage = (figures._jackknife(columns, group, summed) for group in (person, passage))
-    pairs = figures._of_groups(slopes_of(columns).added @ summed.T, person * 6 + passage)
-    variance = np.maximum(by_person + by_passage - pairs, np.maximum(by_person, by_passage))
-    t = student_t_quantile(LEVEL, 4)
+    added = slopes_of(columns).added @ summed.T
+    pairs = [bandit.clustered_variance(column, person * 6 + passage) for column in added.T]
+    variance = np.maximum(by_person + by_passage - pairs, np.minimum(by_person, by_passage))
+    t = student_t_quantile(0.975, 4)
     for slope, one in zip([*each, total], variance, strict=True):
         assert slope.low is not None and slope.value - slope.low == pytest.approx(t * np.sqrt(one))
     assert variance[0] > by_person[0] and total.value == pytest.approx(sum(one.value for one in each))

@@ -9,7 +9,6 @@ import pytest
 from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 from survey.services.results.expectations.calibrating import ALL, OTHERS, calibrations
-from survey.services.results.expectations.errors import two_way_variance
 from survey.services.results.expectations.parting import gaps
 
 CHOICE = ComparedEvent("choice", "a person chooses A", "the choice", "the chance of A")
@@ -39,19 +38,6 @@ def crossed(*, seed=1, items=60, several=5, noise=True):
     person = np.repeat(np.arange(items * several // 10), 10)
     value = (rng.random(len(item)) < mean[item]).astype(float) if noise else mean[item]
     return given(item, person, value, np.clip(mean + rng.normal(0, 0.1, items), 0, 1)), mean
-
-
-def test_the_variance_is_that_by_person_and_by_item_less_what_both_share():
-    rng = np.random.default_rng(1)
-    added, person, item = rng.normal(size=40), np.repeat(np.arange(8), 5), np.tile(np.arange(10), 4)
-
-    def by(group):
-        sums = np.array([added[group == one].sum() for one in np.unique(group)])
-        return len(sums) / (len(sums) - 1) * (sums**2).sum()
-
-    expected = by(person) + by(item) - by(person * 10 + item)
-    assert two_way_variance(added, person, item) == pytest.approx(max(expected, min(by(person), by(item))))
-    assert math.isnan(two_way_variance(added, np.zeros(40, dtype=int), item))
 
 
 def test_agreement_is_the_weighted_correlation_of_means():

@@ -6,8 +6,8 @@ multiplied by their own: a sequence is set against the single changes of other p
 changes of others again (a split-sample instrument; Angrist and Krueger 1995). The figures are means over all ways to
 part the people of an item, which have closed forms; `halves` has one split in two, both ways.
 
-Intervals take respondents and items as clusters (Cameron, Gelbach and Miller 2011): the variance over items, and that
-over people, less that over single answers, which is in both.
+Intervals take respondents and items as clusters (`bandit.clustered_variance`): the variance over items, and that over
+people, less that over single answers, which is in both.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit import student_t_quantile
+import bandit
 
 from .composing import WAYS, log_odds, weights
 
@@ -165,7 +165,7 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
     )[0, 0]
     count, crowd = int(used.sum()), len(np.unique(person))
     independent = _effective(weight * item_single.sum(axis=(1, 2))) if in_points else count
-    reach = student_t_quantile(0.975, min(independent, crowd) - 1)
+    degrees = min(independent, crowd) - 1
     if weighed is None:
         return None
     covariance = _covariance(
@@ -178,12 +178,12 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
         items=count,
         answers=int(keep.sum()),
         people=crowd,
-        slope=_figure(slope, slope_error, reach),
+        slope=_figure(slope, slope_error, degrees),
         weights=tuple(
-            _figure(float(value), float(error), reach)
+            _figure(float(value), float(error), degrees)
             for value, error in zip(weighed, np.diag(covariance), strict=True)
         ),
-        recency=_figure(float(contrast @ weighed), float(contrast @ covariance @ contrast), reach),
+        recency=_figure(float(contrast @ weighed), float(contrast @ covariance @ contrast), degrees),
         naive=_naive(sums, every, weight),
         covariance=covariance,
         moments=_moments(sums, every, weight, cross, single),
@@ -191,7 +191,7 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
 
 
 def _effective(shares: np.ndarray) -> float:
-    """How many items of equal share would say as much; at least two.
+    """How many items of equal share would say as much; at least two. Shares may be below 0 by chance.
 
     In points, a few items with long changes make most of a slope. Its variance rests on these few, and is known less
     well than the number of items says (Imbens and Kolesar 2016).
@@ -200,9 +200,11 @@ def _effective(shares: np.ndarray) -> float:
     return max(float(shares.sum()) ** 2 / squares, 2.0) if squares > 0 else 2.0
 
 
-def _figure(value: float, variance: float, reach: float) -> StepFigure:
+def _figure(value: float, variance: float, degrees: float) -> StepFigure:
+    if np.isnan(variance):
+        return StepFigure(value)
     error = float(np.sqrt(max(variance, 0.0)))
-    return StepFigure(value, value - reach * error, value + reach * error, error)
+    return StepFigure(value, *(bandit.student_interval(value, error, degrees) or (value, value)), error)
 
 
 def _zero(part: np.ndarray, used: np.ndarray) -> np.ndarray:
@@ -282,36 +284,29 @@ def _covariance(
     clusters: tuple[np.ndarray, np.ndarray, np.ndarray],
     *,
     own: np.ndarray | None = None,
-    at_least_items: bool = True,
 ) -> np.ndarray:
     """The sandwich over items and people. `by_item` (G, m): each item's part of the moments, which add up to 0;
     `by_answer` (n, m): what each answer moves them by; `slope_of`: the moments' derivative, to which each item adds
     `own` (G, m, m). With it the variance over items is that of leaving out one item after the other: an item with long
     changes pulls the estimate to itself, and its part of the moments alone would look too small.
-
-    `at_least_items`: never below the variance over items alone. That makes up for what a sandwich of a ratio has too
-    little in small studies. A difference of means has nothing to make up for: there it would count chance alone.
     """
     weight, item, person = clusters
+    used = weight > 0
     parts, answers = weight[:, None] * by_item, weight[item][:, None] * by_answer
-    people = np.zeros((person.max() + 1, by_item.shape[1]))
-    np.add.at(people, person, answers)
-    items, crowd = np.count_nonzero(weight), len(people)
-    over_items = items / (items - 1) * parts.T @ parts
+    items = np.arange(len(weight))
+    over_items = bandit.clustered_covariance(parts[used], items[used])
     if own is not None:
         left = slope_of - weight[:, None, None] * own
         if (np.linalg.det(left) > 0).all():
             without = (slope_of @ np.linalg.solve(left, parts[:, :, None]))[:, :, 0]
-            over_items = (items - 1) / items * without.T @ without
-    over_people = crowd / max(crowd - 1, 1) * people.T @ people
-    middle = over_items + over_people - answers.T @ answers
-    # The difference of two estimates may come out too small, or not be a variance at all.
-    least = np.diag(over_items) if at_least_items else np.zeros(len(middle))
-    if (np.diag(middle) < least).any() or not np.diag(middle).all():
-        middle = over_items
+            over_items = (1 - 1 / used.sum()) * without.T @ without
+    middle = bandit.crossed_covariance(
+        over_items,
+        bandit.clustered_covariance(answers, person),
+        bandit.clustered_covariance(answers, np.arange(len(answers))),
+    )
     bread = np.linalg.inv(slope_of)
-    found: np.ndarray = bread @ middle @ bread.T
-    return found
+    return np.asarray(bread @ middle @ bread.T)
 
 
 def _naive(sums: _Sums, every: np.ndarray, weight: np.ndarray) -> float | None:
@@ -398,9 +393,8 @@ def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: boo
         own[:, None],
         np.array([[weight.sum()]]),
         (weight, item, person),
-        at_least_items=False,
     )[0, 0]
-    return _figure(value, variance, student_t_quantile(0.975, min(int(used.sum()), int(person.max()) + 1) - 1))
+    return _figure(value, variance, min(int(used.sum()), int(person.max()) + 1) - 1)
 
 
 def at_the_ends(answers: StepAnswers) -> tuple[float, float]:
@@ -508,4 +502,4 @@ def scale_of_adding(
         return StepFigure(value, error=float(error))
     without = (above.sum() - above[own]) / left
     variance = (found - 1) / found * float(((without - without.mean()) ** 2).sum())
-    return _figure(value, variance, student_t_quantile(0.975, found - 1))
+    return _figure(value, variance, found - 1)

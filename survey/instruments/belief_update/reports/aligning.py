@@ -370,10 +370,8 @@ def unreadable_of(study: Study, models: Sequence[str], questions: Sequence[Quest
 
 def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None, float | None]:
     """Student's 95 % interval of the mean of n numbers with this sum of squared distances; none without a spread."""
-    if n < 2 or squares <= 0:
-        return None, None
-    half = bandit.student_t_quantile(0.975, n - 1) * (squares / (n - 1) / n) ** 0.5
-    return mean - half, mean + half
+    ends = bandit.student_interval(mean, (squares / (n - 1) / n) ** 0.5, n - 1) if n > 1 else None
+    return ends or (None, None)
 
 
 def scored_pool(study: Study) -> CandidateSet:

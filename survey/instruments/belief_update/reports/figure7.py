@@ -9,14 +9,15 @@ of how often matching answerers are right on x.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from survey.figures.charts import Axis, Line, LineChart
 
 Ints = NDArray[np.int64]
@@ -85,6 +86,12 @@ class RegionAccuracy:
     mean_belief: float
     accuracy: float
     standard_error: float
+    degrees_of_freedom: float = math.inf
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Student's 95 % interval of the accuracy; None where there is no error."""
+        return bandit.student_interval(self.accuracy, self.standard_error, self.degrees_of_freedom, within=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,7 @@ def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int)
     weight = beliefs.weight[belief] * chance / shared[place.reshape(-1)]
     accuracy = float(np.average(correct, weights=weight)) if len(belief) else float("nan")
     own = beliefs.weight[places]
+    clusters = _several([respondent, target, answerer])
     return RegionAccuracy(
         lower=lower,
         upper=upper,
@@ -176,36 +184,27 @@ def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int)
         matches=len(belief),
         mean_belief=float(np.average(beliefs.posterior[places], weights=own)) if len(places) else float("nan"),
         accuracy=accuracy,
-        standard_error=clustered_error(correct, weight, [respondent, target, answerer]),
+        standard_error=clustered_error(correct, weight, clusters),
+        degrees_of_freedom=bandit.clustered_freedom(weight, *clusters) if clusters else math.inf,
     )
 
 
 def clustered_error(values: Floats, weight: Floats, clusters: Sequence[Ints]) -> float:
     """Standard error of a weighted mean of n values that depend on each other within clusters of several kinds.
 
-    To first order: add the variances by each kind of cluster, subtract those by two kinds at once, and so on (Cameron,
-    Gelbach and Miller, "Robust inference with multiway clustering", 2011), each with its G / (G - 1). The result is at
-    least that of any single kind, since the sum can be smaller by chance. A kind with a single cluster, such as one
-    answerer, shows nothing about how such clusters differ and is left out; NaN if no kind has two.
+    See `bandit.clustered_variance`. A kind with a single cluster, such as one answerer, shows nothing about how such
+    clusters differ and is left out; NaN if no kind has two.
     """
-    kinds = [np.unique(kind, return_inverse=True)[1].reshape(-1) for kind in clusters]
-    kinds = [kind for kind in kinds if len(kind) and kind.max() > 0]
-    if not kinds:
+    several = _several(clusters)
+    if not several:
         return float("nan")
     influence = weight * (values - np.average(values, weights=weight)) / weight.sum()
-    variance, single = 0.0, 0.0
-    for size in range(1, len(kinds) + 1):
-        for chosen in combinations(kinds, size):
-            cluster = np.unique(np.stack(chosen), axis=1, return_inverse=True)[1].reshape(-1)
-            part = _variance(influence, cluster)
-            variance += (-1) ** (size + 1) * part
-            single = max(single, part) if size == 1 else single
-    return float(np.sqrt(max(variance, single)))
+    return float(np.sqrt(bandit.clustered_variance(influence, *several)))
 
 
-def _variance(influence: Floats, cluster: Ints) -> float:
-    sums = np.bincount(cluster, weights=influence)
-    return float(len(sums) / (len(sums) - 1) * (sums**2).sum())
+def _several(clusters: Sequence[Ints]) -> list[Ints]:
+    """The kinds with two clusters or more."""
+    return [kind for kind in clusters if bandit.cluster_count(kind) > 1]
 
 
 # The paper's table as columns.
@@ -223,7 +222,7 @@ def calibration_rows(
     return [
         [
             line.name,
-            *(value if np.isfinite(value) else None for value in asdict(region).values()),
+            *(value if np.isfinite(value) else None for value in (getattr(region, name) for name in COLUMNS[1:-1])),
             unreadable.get(line.name),
         ]
         for line in lines

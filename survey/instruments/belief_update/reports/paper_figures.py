@@ -212,20 +212,14 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
 
 
 def figure_7(lines: Sequence[CalibrationLine], note: str, unreadable: Mapping[str, int]) -> Piece:
-    """How often answerers are right, by what was expected of them, with intervals of 1.96 standard errors.
+    """How often answerers are right, by what was expected of them, with Student's intervals.
     `unreadable`: how many of the language models' replies could not be read, by the line's name."""
     plain: list[list[Any]] = []
     shown = []
     for line in lines:
         for one in line.regions:
-            half = 1.96 * one.standard_error
-            known = bool(np.isfinite(one.accuracy))
-            figure = PaperFigure(
-                one.beliefs,
-                one.accuracy if known else None,
-                max(0.0, one.accuracy - half) if np.isfinite(half) else None,
-                min(1.0, one.accuracy + half) if np.isfinite(half) else None,
-            )
+            accuracy = one.accuracy if np.isfinite(one.accuracy) else None
+            figure = PaperFigure(one.beliefs, accuracy, *(one.interval or (None, None)))
             belief = one.mean_belief if np.isfinite(one.mean_belief) else None
             plain.append(
                 [

@@ -276,8 +276,8 @@ def _figure_7(study: Study, people_study: Study | None, answered: Callable[[], S
         )
     lines = [
         f"{found.beliefs} beliefs, {found.people} people answering. A belief counts where an answerer has the outcome "
-        "that was shown and has answered the target too. Intervals are 1.96 standard errors by respondent, question "
-        "and answerer.",
+        "that was shown and has answered the target too. Intervals are Student's, by respondent, question and "
+        "answerer.",
         without,
         *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
     ]

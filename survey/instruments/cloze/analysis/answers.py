@@ -18,7 +18,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 THINNINGS = 20
-Z95 = 1.959963984540054
 
 
 def smoothed(k: ArrayLike, n: ArrayLike, distinct: ArrayLike, smoothing: float) -> Floats:
@@ -32,15 +31,6 @@ def surprisal(k: ArrayLike, n: ArrayLike, distinct: ArrayLike, smoothing: float)
     """-ln of the smoothed chance, in nats."""
     found: Floats = -np.log(smoothed(k, n, distinct, smoothing))
     return found
-
-
-def wilson(k: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
-    """The 95 % interval of k / n (Wilson, "Probable inference", 1927); arrays of one shape, n of 1 or more."""
-    hits, answers = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    share, square = hits / answers, Z95**2
-    middle = (share + square / (2 * answers)) / (1 + square / answers)
-    half = Z95 * np.sqrt(share * (1 - share) / answers + square / (4 * answers**2)) / (1 + square / answers)
-    return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
 def entropy(counts: ArrayLike, smoothing: float) -> float:

@@ -5,8 +5,8 @@ predictions of people perusing", 2020). A position's weight is 1 / its chance of
 value at a fixed number of answers at every position, over sentences such as these.
 
 Intervals resample sentences, all models on the same resamples, and add what answers of one person have in common: the
-part of the variance that people add is the sum over people of the products of different answers' influences (Cameron,
-Gelbach and Miller, "Robust inference with multiway clustering", 2011). They are made on Fisher's z with Student's t.
+variance that people add is that over people less that over single answers (`bandit.crossed_variance`). They are made on
+Fisher's z with Student's t.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
+from bandit.correlation import correlation_of_sums, moments
 from bandit.errors import DesignError
 from bandit.fragility import Fragility, fragile_sums
-from bandit.student import student_t_quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,20 +58,10 @@ class Correlation:
     positions: int
 
 
-def weighted_correlation(x: Floats, y: Floats, weight: Floats, square: Floats | None = None) -> float | None:
-    """Pearson's correlation of x and y (N,) with weights (N,); None where one of them does not vary.
-
-    Args:
-        square: the mean of y squared at each place, where y itself is a mean.
-    """
-    table = _moments(x, y, y**2 if square is None else square, weight).sum(axis=0)
-    found = float(_correlations(table[None])[0])
-    return None if math.isnan(found) else found
-
-
 def spearman(x: Floats, y: Floats, weight: Floats) -> float | None:
     """The weighted correlation of ranks, ties in the middle."""
-    return weighted_correlation(_ranks(x), _ranks(y), weight)
+    found = bandit.weighted_correlation(bandit.ranks(x), bandit.ranks(y), weight)
+    return None if math.isnan(found) else found
 
 
 def pnc(
@@ -125,13 +116,13 @@ def fragile_order(positions: Positions, models: Mapping[str, Floats]) -> tuple[F
     middle = np.average(y, weights=weight)
     off = square - 2 * middle * y + middle**2
     parts = [
-        _moments(x - np.average(x, weights=weight), y - middle, off, weight)
+        moments(x - np.average(x, weights=weight), y - middle, weight, off)
         for x in (values[places] for values in models.values())
     ]
     try:
         found = fragile_sums(
             parts=np.stack(parts, axis=1),
-            score=lambda sums: _correlations(sums.reshape(-1, 6)).reshape(sums.shape[:-1]),
+            score=correlation_of_sums,
         )
     except DesignError:  # One of them has no PNC there.
         return None
@@ -165,8 +156,8 @@ def reliability(pairs: Iterable[tuple[Floats, Floats]], weight: Floats) -> float
         inside = np.isfinite(one) & np.isfinite(other)
         if inside.sum() < FEWEST:
             continue
-        value = weighted_correlation(one[inside], other[inside], weight[inside])
-        if value is not None:
+        value = bandit.weighted_correlation(one[inside], other[inside], weight[inside])
+        if not math.isnan(value):
             found.append(value)
     if not found:
         return None
@@ -226,35 +217,17 @@ def _sampled(
     middle_x, middle_y = np.average(x, weights=weight), np.average(y, weights=weight)
     centred_x, centred_y = np.where(inside, x - middle_x, 0.0), np.where(inside, y - middle_y, 0.0)
     centred_square = np.where(inside, square - 2 * middle_y * y + middle_y**2, 0.0)
-    moments = _moments(centred_x, centred_y, centred_square, weight)
-    value = float(_correlations(moments.sum(axis=0)[None])[0])
+    added = moments(centred_x, centred_y, weight, centred_square)
+    value = float(correlation_of_sums(added.sum(axis=0)))
     if math.isnan(value):
         return nothing
-    by_sentence = np.stack([_by(sentence, moments[:, column], groups) for column in range(6)], axis=1)
-    resampled = np.arctanh(np.clip(_correlations(counts @ by_sentence), -1 + 1e-12, 1 - 1e-12))
+    by_sentence = np.stack([_by(sentence, added[:, column], groups) for column in range(6)], axis=1)
+    resampled = np.arctanh(np.clip(correlation_of_sums(counts @ by_sentence), -1 + 1e-12, 1 - 1e-12))
     share = weight / weight.sum()
     sd_x = math.sqrt(float((share * centred_x**2).sum()))
     sd_y = math.sqrt(float((share * centred_square).sum()))
     slope = share * (centred_x / (sd_x * sd_y) - value * centred_y / sd_y**2) / max(1 - value**2, 1e-12)
     return _Sampled(value, math.atanh(min(max(value, -1 + 1e-12), 1 - 1e-12)), resampled, slope, positions, count)
-
-
-def _moments(x: Floats, y: Floats, square: Floats, weight: Floats) -> Floats:
-    return np.stack([weight, weight * x, weight * y, weight * x * x, weight * square, weight * x * y], axis=1)
-
-
-def _correlations(sums: Floats) -> Floats:
-    """From sums of moments (B, 6)."""
-    total = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)
-    mean_x, mean_y = sums[:, 1] / total, sums[:, 2] / total
-    of_x = sums[:, 3] / total - mean_x**2
-    of_y = sums[:, 4] / total - mean_y**2
-    both = sums[:, 5] / total - mean_x * mean_y
-    tiny = 1e-12 * (1 + np.abs(sums[:, 3] / total) + np.abs(sums[:, 4] / total))
-    defined = (of_x > tiny) & (of_y > tiny)
-    found = np.full(len(sums), np.nan)
-    found[defined] = both[defined] / np.sqrt(of_x[defined] * of_y[defined])
-    return np.clip(found, -1, 1)
 
 
 def _counts(groups: int, rng: np.random.Generator, samples: int) -> Floats:
@@ -275,33 +248,21 @@ def _variance(values: Floats) -> float:
 
 def _reach(of_sentences: float, groups: int, positions: Positions, slope: Floats) -> float:
     """Half of a 95 % interval: from the variance that resampled sentences give, of `groups` of them, and what people
-    add to it. Student's t with the degrees of freedom of the sum (Satterthwaite, "An approximate distribution of
-    estimates of variance components", 1946)."""
-    of_people, people = _of_people(positions, slope)
-    variance = of_sentences + of_people
+    add to it. Student's t with the degrees of freedom of the sum."""
+    place, influence, person = positions.answer_position, positions.answer_influence, positions.answer_person
+    variance, people = of_sentences, 0
+    if place is not None and influence is not None and person is not None and len(place):
+        parts, people = slope[place] * influence, bandit.cluster_count(person)
+        if people > 1:
+            by_person, by_answer = (
+                bandit.clustered_variance(parts, person),
+                bandit.clustered_variance(parts, np.arange(len(parts))),
+            )
+            variance = float(bandit.crossed_variance(of_sentences, by_person, by_answer))
     if not variance > 0:
         return variance  # 0, or NaN where it is not known.
-    freedom = variance**2 / (of_sentences**2 / max(1, groups - 1) + of_people**2 / max(1, people - 1))
-    return student_t_quantile(0.975, max(1.0, freedom)) * math.sqrt(variance)
-
-
-def _of_people(positions: Positions, slope: Floats) -> tuple[float, int]:
-    """What people add to the variance: products of different answers of one person; never below 0. And how many people
-    there are."""
-    place, influence, person = positions.answer_position, positions.answer_influence, positions.answer_person
-    if place is None or influence is None or person is None or not len(place):
-        return 0.0, 0
-    parts = slope[place] * influence
-    people, number = np.unique(person, return_inverse=True)
-    sums = np.bincount(number.reshape(-1), weights=parts)
-    return max(0.0, float((sums**2).sum() - (parts**2).sum())), len(people)
-
-
-def _ranks(values: Floats) -> Floats:
-    _found, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    middle: Floats = (last - (count - 1) / 2)[place.reshape(-1)].astype(np.float64)
-    return middle
+    freedom = bandit.satterthwaite([of_sentences, variance - of_sentences], [max(1, groups - 1), max(1, people - 1)])
+    return bandit.student_t_quantile(0.975, max(1.0, freedom)) * math.sqrt(variance)
 
 
 def by_part(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.services.results.expectations.errors import UNDEFINED, Bounded, freedom, interval, two_way_variance
+import bandit
+from survey.services.results.expectations.errors import UNDEFINED, Bounded, interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -93,27 +94,23 @@ def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = Non
             -1 and 1; "number" has no bounds.
 
     Source: the influence of an answer on a ratio, w (y - m) / sum of w; two-way clustering as in
-    `survey.services.results.expectations.errors`.
+    `bandit.clustered_variance`.
     """
     kept = np.isfinite(values) if rows is None else np.isfinite(values) & rows
     if not kept.any():
         return UNDEFINED
     weight, value = table.weight[kept], values[kept]
-    person, passage = _codes(table.person[kept]), _codes(table.passage[kept])
-    total = weight.sum()
-    found = float((weight * value).sum() / total)
-    added = weight * (value - found) / total
-    variance, degrees = two_way_variance(added, person, passage), freedom(weight / total, person, passage)
-    if scale != "share":
-        return interval(found, variance, degrees, within=(-1.0, 1.0) if scale == "difference" else None)
-    if not 0 < found < 1:
-        return Bounded(found)
-    # On the scale of log-odds the ends stay inside 0 and 1, and a share near an end has a longer side.
-    slope = 1 / (found * (1 - found))
-    ends = interval(math.log(found / (1 - found)), variance * slope**2, degrees)
-    if ends.low is None or ends.high is None:
-        return Bounded(found)
-    return Bounded(found, 1 / (1 + math.exp(-ends.low)), 1 / (1 + math.exp(-ends.high)), math.sqrt(variance))
+    clusters = table.person[kept], table.passage[kept]
+    share = weight / weight.sum()
+    average = float((weight * value).sum() / weight.sum())
+    return interval(
+        average,
+        bandit.clustered_variance(share * (value - average), *clusters),
+        bandit.clustered_freedom(share, *clusters),
+        # On the scale of log-odds the ends stay inside 0 and 1, and a share near an end has a longer side.
+        scale="share" if scale == "share" else "plain",
+        within=(-1.0, 1.0) if scale == "difference" else None,
+    )
 
 
 def share(table: GuessTable, rows: NDArray[np.bool_] | None = None) -> RightShare:
@@ -272,16 +269,15 @@ class _Crowd:
             return UNDEFINED
         value, share, passage = values[known], self.weight[known] / self.weight[known].sum(), self.passage[known]
         found = float(share @ value)
-        codes = _codes(passage)
-        variance = two_way_variance(share * (value - found), codes, codes)
+        variance = bandit.clustered_variance(share * (value - found), passage)
         if added is not None:
             # What people share over passages is added; what they add within one is in the passage's part already.
             own = added * (self.weight / self.weight.sum())[self.position]
             both = _codes(self.person * (int(self.passage.max()) + 1) + self.passage[self.position])
-            by_person = two_way_variance(own, self.person, self.person) - two_way_variance(own, both, both)
-            variance += max(by_person, 0.0)
+            by_person, by_both = (bandit.clustered_variance(own, label) for label in (self.person, both))
+            variance = float(bandit.crossed_variance(variance, by_person, by_both))
         ends = (-1.0, 1.0) if difference else (0.0, 1.0)
-        return interval(found, variance, freedom(share, codes, codes), within=ends)
+        return interval(found, variance, bandit.clustered_freedom(share, passage), within=ends)
 
 
 def _codes(values: Ints) -> Ints:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from bandit.errors import DesignError
 from bandit.fragility import Fragile, Fragility, fragile_bradley_terry
 
@@ -421,7 +422,7 @@ def _beside(material: Material) -> dict[str, Any]:
                 (x, y) for x, y in zip(columns[one], columns[other], strict=True) if x is not None and y is not None
             ]
             if len(both) > 2:
-                x, y = (judging.ranks(np.array(part)) for part in zip(*both, strict=True))
-                if x.std() and y.std():
-                    ranks[f"{one}, {other}"] = float(np.corrcoef(x, y)[0, 1])
+                value = bandit.weighted_correlation(*(bandit.ranks(part) for part in zip(*both, strict=True)))
+                if not np.isnan(value):
+                    ranks[f"{one}, {other}"] = value
     return {"beside": rows, "beside_ranks": ranks}

@@ -1,28 +1,26 @@
-"""Bradley and Terry's model with the side and with style, by Newton's method. Numpy alone.
+"""Models ranked by people's judgements, with the side and with style. Numpy and `bandit` alone.
 
-logit P(A is better) = theta_A - theta_B + gamma side + beta style. The strengths are those of Bradley and Terry, "Rank
-analysis of incomplete block designs", Biometrika 39, 1952; the side is that of Davidson and Beaver, "On extending the
-Bradley-Terry model to incorporate within-pair order effects", Biometrics 33, 1977: 1 where A was shown first, else -1.
+logit P(A is better) = theta_A - theta_B + gamma side + beta style, fitted by `bandit.Duels`. The side is 1 where A was
+shown first, -1 where B was, and 0 where that is not known.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from predictors.errors import PredictorError
 
-from .errors import MeasuredFigure, covariance, figure, freedom
+from .errors import MeasuredFigure, figure, freedom
 from .judgements import Judgements
 
 Floats = NDArray[np.float64]
 
 RIDGE = 0.1
 EQUAL = 1e-6  # logits: strengths nearer than this are equal, for the fit says no more
-STEPS, TOLERANCE = 60, 1e-9
 LARGEST = 25.0  # logits of a side or a style, beyond which it has no finite size
 NOT_TOLD = "which reply stood first went with the models, so that nothing tells the side bias from their strengths"
 DECIDES = "the same side won in all judgements or nearly all, so that the side bias has no finite size"
@@ -144,18 +142,22 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
     return replace(found, side_lost=lost)
 
 
-def _design(judged: Judgements) -> Floats:
-    """1 at A's strength and -1 at B's, (n, m)."""
-    design = np.zeros((judged.n, len(judged.models)))
-    row = np.arange(judged.n)
-    design[row, judged.a] += 1
-    design[row, judged.b] -= 1
-    return design
+def _duels(judged: Judgements, columns: Floats, precision: Floats) -> bandit.Duels:
+    return bandit.Duels(
+        first=judged.a,
+        second=judged.b,
+        mass=judged.weight,
+        wins=judged.weight * judged.win,
+        columns=columns,
+        names=len(judged.models),
+        precision=precision,
+    )
 
 
 def _goes_with_the_models(judged: Judgements) -> bool:
     """Whether the side follows from the models, so that nothing tells its effect from their strengths."""
-    design, first = _design(judged), judged.first.astype(np.float64)
+    names = np.eye(len(judged.models))
+    design, first = names[judged.a] - names[judged.b], judged.first.astype(np.float64)
     weights = np.linalg.pinv(design.T @ design) @ (design.T @ first)
     rest = first - design @ weights
     return bool(rest @ rest < 1e-9 * (first @ first))
@@ -175,58 +177,31 @@ def _fitted(
         NoRanking, LinAlgError: there are no finite figures.
     """
     m = len(judged.models)
-    design = _design(judged)
-    parts = [
-        design,
-        *([judged.first[:, None].astype(np.float64)] if sided else []),
-        *([] if style is None else [style]),
-    ]
-    columns = np.hstack(parts)
-    k = columns.shape[1]
-    penalty = np.zeros((k, k))
-    penalty[:m, :m] = ridge * np.eye(m)
-    held = penalty.copy()
-    held[:m, :m] += np.ones((m, m))  # Keeps the mean at 0 and changes nothing else: slopes sum to 0.
-    absent = np.setdiff1d(np.arange(m), judged_ones)
-    held[absent, absent] += 1
-    for place in np.flatnonzero(~columns[:, m:].any(axis=0)) + m:  # A style that no pair differs in.
-        held[place, place] += 1
-    weight, beta = judged.weight, np.zeros(k)
-    for _step in range(STEPS):
-        chance = _chances(columns @ beta)
-        gradient = columns.T @ (weight * (judged.win - chance)) - penalty @ beta
-        hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
-        step = np.linalg.solve(hessian, gradient)
-        beta += step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
-        if np.abs(step).max() < TOLERANCE:
-            break
-    else:
-        raise NoRanking("the strengths do not settle: give a larger ridge")
+    parts = [judged.first[:, None].astype(np.float64)] if sided else []
+    columns = np.hstack([np.zeros((judged.n, 0)), *parts, *([] if style is None else [style])])
+    duels = _duels(judged, columns, np.r_[np.full(m, ridge), np.zeros(columns.shape[1])])
+    try:
+        beta = duels.fit()
+    except bandit.DesignError as exc:
+        raise NoRanking(
+            "the strengths do not settle: give a larger ridge, or leave out a side or style that decides all judgements"
+        ) from exc
     if np.abs(beta[m:]).max(initial=0.0) > LARGEST:  # It grows without end, and has only stopped by rounding.
         raise NoRanking("a side or a style decides all judgements: leave it out")
-    chance = _chances(columns @ beta)
-    hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + held
-    inverse: NDArray[Any] = np.linalg.inv(hessian)
-    influence = (columns * (weight * (judged.win - chance))[:, None]) @ inverse
     theta = beta[:m] - beta[judged_ones].mean()
-    theta[absent] = np.nan
+    theta[np.setdiff1d(np.arange(m), judged_ones)] = np.nan
     return Ranking(
         models=judged.models,
         theta=theta,
         gamma=float(beta[m]) if sided else None,
         style=beta[m + sided :],
-        covariance=covariance(influence, person=judged.person, prompt=judged.prompt),
-        inverse=inverse,
+        covariance=bandit.clustered_covariance(duels.influence(beta), judged.person, judged.prompt),
+        inverse=duels.inverse(beta),
         degrees=freedom(person=judged.person, prompt=judged.prompt),
         n=judged.n,
         sides=int(np.count_nonzero(judged.first)),
         unbeaten=tuple(judged.models[one] for one in extreme),
     )
-
-
-def _chances(logits: Floats) -> Floats:
-    found: Floats = 1 / (1 + np.exp(-np.clip(logits, -700, 700)))
-    return found
 
 
 def _check_connected(judged: Judgements, there: NDArray[np.int64]) -> None:
@@ -264,20 +239,6 @@ def posterior(judged: Judgements, *, ridge: float = RIDGE) -> tuple[Floats, Floa
     """Strengths (m,) and their covariance (m, m) under the ridge as a prior, for all models, judged or not and
     connected or not: those of which nothing is known have strength 0 and the prior's variance, 1 / ridge."""
     m = len(judged.models)
-    design = np.zeros((judged.n, m + 1))
-    row = np.arange(judged.n)
-    design[row, judged.a] += 1
-    design[row, judged.b] -= 1
-    design[:, m] = judged.first
-    penalty = np.diag([*[ridge] * m, ridge])
-    beta, weight = np.zeros(m + 1), judged.weight
-    inverse: NDArray[Any] = np.linalg.inv(penalty)
-    for _step in range(STEPS if judged.n else 0):
-        chance = _chances(design @ beta)
-        hessian = (design * (weight * chance * (1 - chance))[:, None]).T @ design + penalty
-        inverse = np.linalg.inv(hessian)
-        step = inverse @ (design.T @ (weight * (judged.win - chance)) - penalty @ beta)
-        beta += step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
-        if np.abs(step).max() < TOLERANCE:
-            break
-    return beta[:m], inverse[:m, :m]
+    duels = _duels(judged, judged.first[:, None].astype(np.float64), np.full(m + 1, ridge))
+    beta = duels.fit()
+    return beta[:m], duels.inverse(beta)[:m, :m]

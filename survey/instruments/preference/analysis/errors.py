@@ -1,10 +1,7 @@
 """Standard errors of figures whose rows share people and prompts. Numpy and `bandit` alone.
 
-Every figure is written as a sum of one contribution a row (its influence, the infinitesimal jackknife of Jaeckel 1972).
-Rows of one person belong together, and rows of one prompt: the variance is that over people, plus that over prompts,
-less that over what both share (Cameron, Gelbach and Miller, "Robust inference with multiway clustering", Journal of
-Business & Economic Statistics 29(2), 2011, equation 2.11). It is what resampling people and prompts aims at, without
-chance of its own.
+Every figure is written as a sum of one contribution for each row. Rows of one person belong together, and rows of one
+prompt (`bandit.clustered_variance`). It is what resampling people and prompts aims at, without chance of its own.
 """
 
 from __future__ import annotations
@@ -17,11 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandit import effective_size, student_t_quantile
+import bandit
 
 Floats = NDArray[np.float64]
 PlacesInRow = Literal["plain", "correlation"]
-LEVEL = 0.95
 LEAST_EFFECT = 0.5
 """The least design effect that is believed: chance makes it small where few people or prompts come twice."""
 FEWEST = 3
@@ -44,28 +40,6 @@ class MeasuredFigure:
 NOTHING = MeasuredFigure(None)
 
 
-def covariance(influence: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Floats:
-    """The covariance (k, k) of k figures, of which each row contributes `influence` (n, k).
-
-    Args:
-        person, prompt: (n,) whose row it is and what it is about. Where every row has a person of its own, only the
-            prompts count, and the other way round.
-    """
-    rows = np.asarray(influence, dtype=np.float64)
-    by_person, by_prompt = _sums(rows, np.asarray(person)), _sums(rows, np.asarray(prompt))
-    both = np.unique(np.stack([np.asarray(person), np.asarray(prompt)]), axis=1, return_inverse=True)[1].reshape(-1)
-    by_both = _sums(rows, both)
-    found = _spread(by_person) + _spread(by_prompt) - _spread(by_both)
-    # The difference can come out too small where there are few of either; it is never below the least of the three.
-    least = np.min([np.diag(_spread(sums)) for sums in (by_person, by_prompt, by_both)], axis=0)
-    short = np.sqrt(np.maximum(least / np.maximum(np.diag(found), 1e-300), 1.0))
-    scaled: Floats = np.where(np.diag(found)[:, None] > 0, found, 0) * short[:, None] * short[None, :]
-    where = np.diag(found) <= 0
-    scaled[where, :] = scaled[:, where] = 0
-    scaled[where, where] = least[where]
-    return scaled
-
-
 def pair_variance(
     influence: Floats, *, people: tuple[NDArray[np.int64], NDArray[np.int64]], prompt: NDArray[np.int64]
 ) -> float:
@@ -76,18 +50,15 @@ def pair_variance(
     Args:
         people: (pairs,) whose the one answer is, and whose the other. prompt: (pairs,) what both are about.
     """
-    rows = influence[:, None]
-    who, twice = np.concatenate(people), np.concatenate([rows, rows])
-    of_prompt = np.concatenate([prompt, prompt])
+    who, of_prompt, twice = np.concatenate(people), np.concatenate([prompt, prompt]), np.concatenate([influence] * 2)
     within = np.unique(np.stack([who, of_prompt]), axis=1, return_inverse=True)[1].reshape(-1)
-    by_prompt, by_person = _spread(_sums(rows, prompt))[0, 0], _spread(_sums(twice, who))[0, 0]
-    by_both = _spread(_sums(twice, within))[0, 0]
-    return float(max(by_prompt + by_person - by_both, min(by_prompt, float((influence**2).sum()))))
+    parts = ((influence, prompt), (twice, who), (twice, within))
+    return float(bandit.crossed_variance(*(bandit.clustered_variance(own, label) for own, label in parts)))
 
 
 def freedom(*, person: ArrayLike, prompt: ArrayLike) -> float:
     """Degrees of freedom: the fewer of people and prompts, less 1."""
-    return float(min(len(np.unique(person)), len(np.unique(prompt))) - 1)
+    return float(min(bandit.cluster_count(person), bandit.cluster_count(prompt)) - 1)
 
 
 def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
@@ -98,11 +69,8 @@ def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow 
     if not variance > 0 or degrees < FEWEST - 1:
         return MeasuredFigure(value)
     error = math.sqrt(variance)
-    reach = student_t_quantile((1 + LEVEL) / 2, degrees)
-    if scale == "correlation" and -1 < value < 1:
-        middle, half = math.atanh(value), reach * error / (1 - value * value)
-        return MeasuredFigure(value, error, math.tanh(middle - half), math.tanh(middle + half))
-    return MeasuredFigure(value, error, value - reach * error, value + reach * error)
+    ends = bandit.student_interval(value, error, degrees, scale=scale if -1 < value < 1 else "plain")
+    return MeasuredFigure(value, error, *(ends or ()))
 
 
 def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> MeasuredFigure:
@@ -123,21 +91,17 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     clusters = freedom(person=person, prompt=prompt) + 1
     influence = w * (value_of - value) / w.sum()
     alone = float((influence**2).sum()) * n / max(n - 1, 1)
-    variance = float(covariance(influence[:, None], person=person, prompt=prompt)[0, 0])
+    variance = bandit.clustered_variance(influence, person, prompt)
     if clusters < FEWEST:
         return MeasuredFigure(value)
-    worth = effective_size(w)
+    worth = bandit.effective_size(w)
     if alone > 1e-24:
         worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
         spread = float(np.average((value_of - value) ** 2, weights=w))
         worth *= min(max(value * (1 - value) / spread, 1.0), 4.0)
     degrees = (clusters - 1) * n / (n - clusters) if clusters < n else math.inf
-    reach = student_t_quantile((1 + LEVEL) / 2, min(degrees, 1e6))
-    square = reach**2 / worth
-    middle = (value + square / 2) / (1 + square)
-    half = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
     error = math.sqrt(variance) if variance > 0 else None
-    return MeasuredFigure(value, error, max(0.0, middle - half), min(1.0, middle + half))
+    return MeasuredFigure(value, error, *bandit.wilson_interval(value, worth, degrees))
 
 
 def figure_of_sums(
@@ -159,8 +123,9 @@ def figure_of_sums(
     if not math.isfinite(value):
         return NOTHING
     influence = rows @ slope(of, total, size=np.abs(rows).sum(axis=0))
-    found = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
-    return figure(value, found, freedom(person=person, prompt=prompt), scale=scale)
+    return figure(
+        value, bandit.clustered_variance(influence, person, prompt), freedom(person=person, prompt=prompt), scale=scale
+    )
 
 
 def slope(of: Callable[[Floats], Any], at: Floats, *, size: Floats) -> Floats:
@@ -172,17 +137,3 @@ def slope(of: Callable[[Floats], Any], at: Floats, *, size: Floats) -> Floats:
         down[place] -= step
         found[place] = (float(of(up)) - float(of(down))) / (2 * step)
     return np.nan_to_num(found)
-
-
-def _sums(rows: Floats, group: NDArray[Any]) -> Floats:
-    known, place = np.unique(group, return_inverse=True)
-    sums = np.zeros((len(known), rows.shape[1]))
-    np.add.at(sums, place.reshape(-1), rows)
-    return sums
-
-
-def _spread(sums: Floats) -> Floats:
-    """Outer products of the clusters' sums, with the correction for few clusters."""
-    n = len(sums)
-    found: Floats = sums.T @ sums * (n / (n - 1) if n > 1 else 1.0)
-    return found

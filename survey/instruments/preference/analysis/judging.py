@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
 from bandit import fit_logistic, hajek, hajek_assisted, predict_logistic
+from bandit.correlation import correlation_of_sums, moments
 from bandit.estimate import Estimate
 
 from . import bradley_terry
 from .agreement import classes_of, kappa_of
-from .errors import NOTHING, MeasuredFigure, PlacesInRow, covariance, figure, freedom, share_figure, slope
+from .errors import NOTHING, MeasuredFigure, PlacesInRow, figure, freedom, share_figure, slope
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements
 
 Floats = NDArray[np.float64]
@@ -190,15 +192,15 @@ def cross_fitted(rating: Floats, prompt: NDArray[np.int64], win: Floats, row_ite
 def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
     """Every figure of a judge over these items, and of its own verdicts."""
     one = compared
-    ranks_h, ranks_j = ranks(one.human), ranks(one.judge)
+    ranks_h, ranks_j = bandit.ranks(one.human), bandit.ranks(one.judge)
     people, machine = _ceiling(one)
     return JudgeFigures(
         items=one.m,
         verdicts=judge.n,
         unreadable=int((judge.outcome == UNREADABLE).sum()),
-        pearson=_of_moments(one, one.human, one.judge, pearson_of, _of_rows(one)),
+        pearson=_of_moments(one, one.human, one.judge, correlation_of_sums, _of_rows(one)),
         uncentred=_of_moments(one, one.human, one.judge, uncentred_of, _of_rows(one)),
-        spearman=_of_moments(one, ranks_h, ranks_j, pearson_of, None),
+        spearman=_of_moments(one, ranks_h, ranks_j, correlation_of_sums, None),
         accuracy=_share(one, (one.verdict == one.said).astype(np.float64)[one.row_item]),
         kappa=_kappa(one),
         log_score=NOTHING if one.says_nothing else _log_score(one),
@@ -243,21 +245,10 @@ def reliability(compared: Compared) -> list[ChanceBin]:
     return found
 
 
-def pearson_of(sums: Floats) -> float:
-    """Pearson's correlation from the sums of w, wx, wy, wxx, wyy, wxy; NaN where one does not vary."""
-    n, x, y, xx, yy, xy = sums
-    spread = (n * xx - x * x) * (n * yy - y * y)
-    return float((n * xy - x * y) / math.sqrt(spread)) if spread > 1e-18 * abs(n) ** 4 else math.nan
-
-
 def uncentred_of(sums: Floats) -> float:
     """The same about 0: it does not depend on which model is called A."""
     _n, _x, _y, xx, yy, xy = sums
     return float(xy / math.sqrt(xx * yy)) if xx > 0 and yy > 0 else math.nan
-
-
-def _moments(x: Floats, y: Floats, weight: Floats) -> Floats:
-    return np.stack([weight, weight * x, weight * y, weight * x * x, weight * y * y, weight * x * y], axis=1)
 
 
 def rated(judged: Judgements) -> bool:
@@ -275,14 +266,14 @@ def _of_rows(one: Compared) -> Floats | None:
 
 
 def _of_moments(
-    one: Compared, x: Floats, y: Floats, of: Callable[[Floats], float], deviation: Floats | None
+    one: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any], deviation: Floats | None
 ) -> MeasuredFigure:
     """A correlation of items' values, whose rows are the people's answers.
 
     deviation: of each answer from its item's mean of x, a share each; None where x is a rank, which no single answer
     moves by a known amount.
     """
-    rows = _moments(x, y, one.weight)
+    rows = moments(x, y, one.weight)
     total = rows.sum(axis=0)
     value = float(of(total))
     if not math.isfinite(value):
@@ -299,8 +290,8 @@ def _of_moments(
 
 def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> MeasuredFigure:
     person, prompt = one.rows.person, one.rows.prompt
-    variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
-    return figure(value, float(variance), freedom(person=person, prompt=prompt), scale=scale)
+    variance = bandit.clustered_variance(influence, person, prompt)
+    return figure(value, variance, freedom(person=person, prompt=prompt), scale=scale)
 
 
 def _share(one: Compared, values: Floats) -> MeasuredFigure:
@@ -346,15 +337,15 @@ def _ceiling(one: Compared) -> tuple[MeasuredFigure, MeasuredFigure]:
     weight, person, prompt = one.weight[one.row_item][kept], one.rows.person[kept], one.rows.prompt[kept]
     found = []
     for values in (one.rows.value, one.judge[one.row_item]):
-        rows = _moments(values[kept], others[kept], weight)
+        rows = moments(values[kept], others[kept], weight)
         total = rows.sum(axis=0)
-        value = pearson_of(total)
+        value = float(correlation_of_sums(total))
         if not math.isfinite(value):
             found.append(NOTHING)
             continue
-        influence = rows @ slope(pearson_of, total, size=np.abs(rows).sum(axis=0))
-        variance = covariance(influence[:, None], person=person, prompt=prompt)[0, 0]
-        found.append(figure(value, float(variance), freedom(person=person, prompt=prompt), scale="correlation"))
+        influence = rows @ slope(correlation_of_sums, total, size=np.abs(rows).sum(axis=0))
+        variance = bandit.clustered_variance(influence, person, prompt)
+        found.append(figure(value, variance, freedom(person=person, prompt=prompt), scale="correlation"))
     return found[0], found[1]
 
 
@@ -391,13 +382,6 @@ def _side(judge: Judgements) -> MeasuredFigure:
 def own_person_each(judged: Judgements) -> Judgements:
     """The same without people: a judge is no sample of people, so that only prompts are resampled."""
     return replace(judged, person=np.arange(judged.n))
-
-
-def ranks(values: Floats) -> Floats:
-    """Ranks from 1, the mean of those that are equal."""
-    _known, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (last - (count - 1) / 2)[place.reshape(-1)]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ quantile by the smaller effective number of the two.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,16 +24,7 @@ from predictors.evaluation.reading_times import (
     delta_of,
     slopes_of,
 )
-from survey.services.results.expectations.errors import (
-    FEWEST,
-    LEVEL,
-    UNDEFINED,
-    Bounded,
-    freedom,
-    interval,
-    mean,
-    two_way_variance,
-)
+from survey.services.results.expectations.errors import UNDEFINED, Bounded, interval, mean, share_interval
 
 from .cleaning import ReadTimes, asked_of
 
@@ -80,17 +70,10 @@ def right_share(times: ReadTimes) -> Bounded:
     if not len(right):
         return UNDEFINED
     share = float(right.mean())
-    variance = two_way_variance((right - share) / len(right), person, passage)
-    spread, n = share * (1 - share), float(len(right))
+    variance = bandit.clustered_variance((right - share) / len(right), person, passage)
     if not np.isfinite(variance):
         return Bounded(share)
-    if variance > 0 and spread > 0:
-        n = min(n, spread / variance)
-    quantile = bandit.student_t_quantile(LEVEL, freedom(np.full(len(right), 1 / len(right)), person, passage))
-    wide = quantile**2 / n
-    middle = (share + wide / 2) / (1 + wide)
-    half = quantile / (1 + wide) * math.sqrt(spread / n + wide / (4 * n))
-    return Bounded(share, max(0.0, middle - half), min(1.0, middle + half), math.sqrt(spread / n))
+    return share_interval(share, variance, len(right), bandit.clustered_freedom(np.ones(len(right)), person, passage))
 
 
 def of_model(
@@ -133,18 +116,17 @@ def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Boun
     if len(columns) <= width:
         return [UNDEFINED] * (width - columns.base.shape[1]), UNDEFINED
     found = slopes_of(columns)
-    degrees = freedom(np.full(len(columns), 1 / len(columns)), person, passage)
+    degrees = bandit.clustered_freedom(np.ones(len(columns)), person, passage)
     # A row a slope, and their sum as the last one.
     summed = np.concatenate([np.eye(len(found.slopes)), np.ones((1, len(found.slopes)))])
     values = summed @ found.slopes
-    if len(np.unique(person)) < FEWEST or len(np.unique(passage)) < FEWEST:
+    if min(bandit.cluster_count(person), bandit.cluster_count(passage)) < 2:
         each = [Bounded(float(value)) for value in values]
     else:
         by_person, by_passage = _jackknife(columns, person, summed), _jackknife(columns, passage, summed)
         pairs = person * (int(passage.max()) + 1) + passage
-        both = _of_groups(found.added @ summed.T, pairs)
-        # By chance the sum can be too small: it is at least the larger of the two.
-        variance = np.maximum(by_person + by_passage - both, np.maximum(by_person, by_passage))
+        both = np.diag(bandit.clustered_covariance(found.added @ summed.T, pairs))
+        variance = bandit.crossed_variance(by_person, by_passage, both)
         each = [interval(float(value), float(one), degrees) for value, one in zip(values, variance, strict=True)]
     return each[:-1], each[-1]
 
@@ -174,16 +156,6 @@ def _jackknife(columns: Columns, group: Ints, summed: Floats) -> Floats:
     return squares * (groups - 1) / groups
 
 
-def _of_groups(added: Floats, group: Ints) -> Floats:
-    """The variance of each column of what rows add (n, k), summed within groups."""
-    place = np.unique(group, return_inverse=True)[1].reshape(-1)
-    count = int(place.max()) + 1
-    sums = np.stack([np.bincount(place, weights=column, minlength=count) for column in added.T])
-    return count / max(count - 1, 1) * np.square(sums).sum(axis=1)
-
-
 def correlation(x: Floats, y: Floats) -> float:
     """Pearson's correlation of (n,) and (n,); NaN with fewer than three or where one is constant."""
-    if len(x) < 3 or not x.std() > 0 or not y.std() > 0:
-        return float("nan")
-    return float(np.corrcoef(x, y)[0, 1])
+    return bandit.weighted_correlation(x, y) if len(x) > 2 else float("nan")

@@ -22,6 +22,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+import bandit
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -292,15 +294,11 @@ def interval(value: float, drawn: Floats, texts: int) -> tuple[float, float] | N
     if 2 * len(known) < len(drawn) or not len(known):
         return None
     low, high = np.percentile(known, [2.5, 97.5])
-    wider = _t_over_normal(texts - 1) * math.sqrt(texts / (texts - 1)) if texts > 1 else 1.0
+    wider = 1.0
+    if texts > 1:
+        t, normal = (bandit.student_t_quantile(0.975, freedom) for freedom in (texts - 1, math.inf))
+        wider = t / normal * math.sqrt(texts / (texts - 1))
     return float(value - wider * max(value - low, 0.0)), float(value + wider * max(high - value, 0.0))
-
-
-def _t_over_normal(freedom: int) -> float:
-    """The 97.5 % point of Student's t divided by that of the normal distribution: the first two terms of Fisher's
-    expansion (Abramowitz and Stegun, 26.7.5); within 1 % from 5 degrees of freedom on."""
-    z = 1.959964
-    return 1 + (z**2 + 1) / (4 * freedom) + (5 * z**4 + 16 * z**2 + 3) / (96 * freedom**2)
 
 
 def values_of(comparisons: Comparisons, answers: ComparisonAnswers) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import bandit
 from survey.contracts.expectations import Expectations, ItemReader
 
-from .errors import LEVEL, UNDEFINED, Bounded, Floats, Ints, freedom, interval, mean, two_way_variance
+from .errors import UNDEFINED, Bounded, Floats, Ints, interval, mean
 
 FEWEST_ITEMS = 3
 MOST = 0.999999  # a correlation beyond which Fisher's transformation says nothing
@@ -171,10 +171,10 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     d_both = part * (own * (a * b - both) + b * q)
     d_between = part * (own * (a * a - between) + 2 * a * q)
     d_across = part * own * (b * b - across)
-    degrees = freedom(part * own, rows.person, rows.item)
+    degrees = bandit.clustered_freedom(part * own, rows.person, rows.item)
     scale = math.sqrt(between * across)
     d_raw = d_both / scale - correlation * (d_between / (2 * between) + d_across / (2 * across))
-    raw = _fisher(correlation, two_way_variance(d_raw, rows.person, rows.item), degrees)
+    raw = _fisher(correlation, bandit.clustered_variance(d_raw, rows.person, rows.item), degrees)
     if people < 2:
         return result("one person answered: nothing is known of how people differ", Bounded(correlation))
     if not several:
@@ -190,7 +190,7 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     d_noise = part * (own * (means.noise[rows.item] - noise) + means.noise_change)
     reliability = true / between
     d_reliability = (d_between * noise / between - d_noise) / between
-    ceiling = _ceiling(reliability, two_way_variance(d_reliability, rows.person, rows.item), degrees)
+    ceiling = _ceiling(reliability, bandit.clustered_variance(d_reliability, rows.person, rows.item), degrees)
     corrected = both / math.sqrt(true * across)
     root = math.sqrt(across)
     d_top = d_both / root - both * d_across / (2 * across * root)
@@ -230,13 +230,9 @@ def _share(found: Bounded) -> Bounded:
 
 def _fisher(correlation: float, variance: float, degrees: float) -> Bounded:
     """By Fisher's transformation, in which the error does not depend on the correlation."""
-    if not abs(correlation) < MOST or not math.isfinite(variance) or variance <= 0:
+    if not abs(correlation) < MOST:
         return Bounded(correlation)
-    slope = 1 / (1 - correlation**2)
-    turned = interval(math.atanh(correlation), variance * slope**2, degrees)
-    if turned.low is None or turned.high is None:
-        return Bounded(correlation)
-    return Bounded(correlation, math.tanh(turned.low), math.tanh(turned.high), math.sqrt(variance))
+    return interval(correlation, variance, degrees, scale="correlation")
 
 
 def _ceiling(reliability: float, variance: float, degrees: float) -> Bounded:
@@ -255,11 +251,13 @@ def _ratio_to_root(
     interval estimation", 1954), with the root to first order. It is wider on the side where `below` could be small."""
     root = math.sqrt(below)
     d_root = d_below / (2 * root)
-    v_top, v_root, v_sum = (two_way_variance(one, rows.person, rows.item) for one in (d_top, d_root, d_top + d_root))
+    v_top, v_root, v_sum = (
+        bandit.clustered_variance(one, rows.person, rows.item) for one in (d_top, d_root, d_top + d_root)
+    )
     if not all(math.isfinite(one) for one in (v_top, v_root, v_sum)) or v_sum <= 0:
         return None, None
     both = (v_sum - v_top - v_root) / 2
-    q = bandit.student_t_quantile(LEVEL, degrees) ** 2
+    q = bandit.student_t_quantile(0.975, degrees) ** 2
     # a r^2 - 2 b r + c <= 0 for the values r that are not refused.
     a, b, c = below - q * v_root, top * root - q * both, top * top - q * v_top
     under = b * b - a * c

@@ -13,21 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+import bandit
 from predictors.evaluation.curves import rows_by_rank
 from survey.contracts.expectations import Expectations, ItemReader
 
-from .errors import (
-    UNDEFINED,
-    Bounded,
-    Floats,
-    Ints,
-    freedom,
-    interval,
-    kish,
-    mean,
-    share_interval,
-    two_way_variance,
-)
+from .errors import UNDEFINED, Bounded, Floats, Ints, interval, mean, share_interval
 
 LN2 = math.log(2)
 OTHERS = "the other people"
@@ -250,19 +240,21 @@ def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints
     value = entropy - float(share @ cost)
     slope = math.log2((1 - average) / average)
     added = share * (slope * (y - average) - (cost - float(share @ cost)))
-    return interval(value, two_way_variance(added, person, item), freedom(share, person, item))
+    return interval(
+        value, bandit.clustered_variance(added, person, item), bandit.clustered_freedom(share, person, item)
+    )
 
 
 def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: bool) -> Bounded:
     """How often it happened, with Wilson's interval by the effective number of answers."""
     share = weight / weight.sum()
     value = float(share @ y)
-    variance = two_way_variance(share * (y - value), person, item)
+    variance = bandit.clustered_variance(share * (y - value), person, item)
     if not math.isfinite(variance):
         return Bounded(value)
     # What a model does on an item is one event, however many people forecast it.
-    size = kish(weight, item) if of_item else kish(weight)
-    return share_interval(value, variance, size)
+    size = bandit.effective_size(bandit.cluster_totals(weight, item) if of_item else weight)
+    return share_interval(value, variance, size, bandit.clustered_freedom(share, person, item))
 
 
 def _in_unit(found: Bounded) -> Bounded:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import bandit
 from survey.contracts.expectations import Expectations, ItemReader
 
 from .agreeing import ItemMeans, ReaderRows, item_means, rows_of
-from .errors import UNDEFINED, Bounded, Floats, Z, freedom, interval, two_way_variance
+from .errors import UNDEFINED, Bounded, Floats, interval
 
 FEWEST = 3  # items, to draw them towards something
 FEWEST_OF_PART = 10  # items, and people, of a part, below which its gap has no interval
@@ -87,10 +88,10 @@ def _part(division: str, part: str, chosen: np.ndarray, rows: ReaderRows, means:
     value = float(share @ gap)
     own = rows.weight / means.total[rows.item]
     added = (share[rows.item] * (own * (gap[rows.item] - value) + means.mean_change))[inside]
-    degrees = freedom((share[rows.item] * own)[inside], rows.person[inside], rows.item[inside])
+    degrees = bandit.clustered_freedom((share[rows.item] * own)[inside], rows.person[inside], rows.item[inside])
     variance = math.nan
     if min(chosen.sum(), len(np.unique(rows.person[inside]))) >= FEWEST_OF_PART:
-        variance = two_way_variance(added, rows.person[inside], rows.item[inside])
+        variance = bandit.clustered_variance(added, rows.person[inside], rows.item[inside])
     return PartGap(
         division=division,
         part=part,
@@ -115,8 +116,8 @@ def _typical(rows: ReaderRows, means: ItemMeans) -> Bounded:
     part = share[rows.item]
     change = 2 * gap[rows.item] * means.mean_change - means.noise_change
     added = part * (own * (square[rows.item] - value) + change)
-    degrees = freedom(part * own, rows.person, rows.item)
-    found = interval(value, two_way_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
+    degrees = bandit.clustered_freedom(part * own, rows.person, rows.item)
+    found = interval(value, bandit.clustered_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
     if found.low is None or found.high is None:
         return Bounded(math.sqrt(value))
     return Bounded(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
@@ -135,11 +136,10 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
             people = towards[place] + kept * (means.mean[place] - towards[place])
             # What is expected, and how far items spread around it, are estimated too (Morris, JASA 78, 1983).
             lost = (1 - kept) ** 2 * (spread + noise[place] + (means.mean[place] - towards[place]) ** 2) * 2 / effective
-            half = Z * math.sqrt(kept * noise[place] + lost)
-            middle = float(min(1.0, max(0.0, people)))
-            ends = [float(min(1.0, max(0.0, people + sign * half))) for sign in (-1, 1)]
+            ends = bandit.student_interval(float(people), math.sqrt(kept * noise[place] + lost))
             own = float(rows.chance[place])
-            shrunk = Bounded(middle - own, ends[0] - own, ends[1] - own) if half > 0 else Bounded(middle - own)
+            middle, *around = (min(1.0, max(0.0, float(end))) - own for end in (people, *(ends or ())))
+            shrunk = Bounded(middle, *around)
         found.append(
             ItemGap(
                 item=int(rows.places[place]),
@@ -166,7 +166,7 @@ def _expected(rows: ReaderRows, means: ItemMeans) -> tuple[Floats, float, Floats
     if k < FEWEST or not math.isfinite(means.pooled) or not len(means.size):
         return towards, math.nan, np.full(k, np.nan), 0.0
     noise = means.pooled / means.size
-    effective = 1 / float(np.square(share).sum())
+    effective = bandit.effective_size(share)
     left = float(share @ (means.mean - towards) ** 2) * effective / max(effective - 2, 1.0)
     average = float(share @ noise)
     # By chance the spread can come out as 0. Items are never taken for alike beyond what so many of them can show.
