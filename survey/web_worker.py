@@ -21,6 +21,7 @@ from waitress.parser import HTTPRequestParser
 from waitress.receiver import FixedStreamReceiver
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
+from waitress.utilities import Error
 
 from survey.body_limits import body_limit
 
@@ -30,6 +31,7 @@ HEAD_LIMIT = 32 * 1024  # bytes of the request line and all headers
 REQUEST_DEADLINE = 10.0
 REQUEST_RATE = 64 * 1024  # bytes that earn another second
 STOPPING = 3.0  # seconds for idle and unfinished connections of a worker that stops
+BODIES_LIMIT = 512 * 1024 * 1024  # bytes of all bodies that a worker keeps at one time
 IN_MEMORY = 256 * 1024  # bytes of a body or an answer; more wait in a temporary file
 TICK = 0.5  # seconds
 
@@ -48,19 +50,29 @@ class Dropped:
         return 0
 
 
+class Unavailable(Error):
+    code = 503
+    reason = "Service Unavailable"
+
+
 class RequestParser(HTTPRequestParser):
     """Keeps a body up to the limit of its path."""
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
         self.begun_at = time.monotonic()
+        self.is_kept = False
 
     def parse_header(self, header_plus: bytes) -> None:
         super().parse_header(header_plus)
         limit = body_limit(self.path)
-        if self.content_length > limit:
+        is_too_much = self.content_length + self.adj.announced() > BODIES_LIMIT
+        self.is_kept = self.content_length <= limit and not is_too_much
+        if is_too_much:
+            self.error = Unavailable("Too much is being sent to us now. Try again.")
+        if not self.is_kept:
             self.body_rcv = FixedStreamReceiver(self.content_length, Dropped())
-        elif self.chunked:  # Waitress refuses it once so many bytes have come, the lines between chunks among them.
+        if self.chunked:  # Waitress refuses it once so many bytes have come, the lines between chunks among them.
             self.adj = copy.copy(self.adj)
             self.adj.max_request_body_size = limit + HEAD_LIMIT
 
@@ -103,6 +115,12 @@ class Channel(HTTPChannel):
     def is_idle(self) -> bool:
         return not (self.requests or self.total_outbufs_len)
 
+    @property
+    def announced(self) -> int:
+        """Bytes of the bodies that are kept for it, or will be."""
+        requests = [*self.requests, self.request]
+        return sum(request.content_length for request in requests if request is not None and request.is_kept)
+
 
 class Server(TcpWSGIServer):
     """One listener of a worker, with the connections that it took."""
@@ -116,14 +134,16 @@ class Server(TcpWSGIServer):
             worker.wsgi, _sock=sock, bind_socket=False, sockinfo=(sock.family, sock.type, sock.proto, None), **given
         )
 
+    @property
+    def channels(self) -> list[Channel]:
+        return list(self.active_channels.values())
+
     def maintenance(self, now: float) -> None:
         super().maintenance(now)
-        for channel in list(self.active_channels.values()):
+        for channel in self.channels:
             if channel.is_idle and channel.request is not None and time.monotonic() > channel.request.deadline:
                 channel.will_close = True
-            if (
-                channel.will_close and channel.total_outbufs_len
-            ):  # Its socket takes nothing, so no event would close it.
+            if channel.will_close and channel.total_outbufs_len:  # No event closes a socket that takes nothing.
                 channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 channel.handle_close()
 
@@ -174,6 +194,7 @@ class WaitressWorker(Worker):
         threads.queue_logger.setLevel("ERROR")  # Requests that wait are the usual under load.
         threads.set_thread_count(adjustments.threads)
         sockets: dict[int, Any] = {}
+        adjustments.announced = lambda: sum(channel.announced for server in servers for channel in server.channels)
         servers = [
             Server(self, listener, map=sockets, dispatcher=threads, adj=adjustments) for listener in self.sockets
         ]
@@ -194,7 +215,7 @@ class WaitressWorker(Worker):
             server.accepting = False
         began_at = time.monotonic()
         while time.monotonic() < began_at + self.cfg.graceful_timeout:
-            channels = [channel for server in servers for channel in server.active_channels.values()]
+            channels = [channel for server in servers for channel in server.channels]
             if not channels:
                 return
             if time.monotonic() > began_at + STOPPING:

@@ -22,6 +22,7 @@ if "python:survey.gunicorn_config" in sys.argv:
 else:  # With the other one nothing needs Django's models and the pages.
     body_limits.admin_root = lambda: "/admin/"  # type: ignore[assignment]
     body_limits.upload_page = lambda: "/admin/survey/bank/add/"  # type: ignore[assignment]
+web_worker.BODIES_LIMIT = int(os.environ.get("SERVING_BODIES", "500000000"))
 web_worker.REQUEST_DEADLINE = float(os.environ.get("SERVING_DEADLINE", "10"))
 
 LARGE = int(os.environ.get("SERVING_LARGE", "12000000"))  # bytes; more than the sockets of both sides hold

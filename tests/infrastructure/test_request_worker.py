@@ -196,6 +196,24 @@ def test_a_body_of_unknown_length_is_refused_at_the_limit(server: Server) -> Non
 
 
 @SLOW
+def test_where_too_much_is_being_sent_the_next_body_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVING_BODIES", "300000")
+    with serving(tmp_path) as server, server.connect() as first, server.connect() as second:
+        first.sendall(request(b"x", "Content-Length: 200000"))
+        assert eventually(lambda: refused_with_503(server))
+        second.sendall(request(b"x" * 99_999, "Content-Length: 99999"))
+        first.sendall(b"x" * 199_999)
+        assert [answer["size"] for sock in (first, second) for answer in read_answers(sock, 1)] == [200_000, 99_999]
+        assert not refused_with_503(server)
+
+
+def refused_with_503(server: Server) -> bool:
+    with server.connect() as sock:
+        sock.sendall(request(b"x" * 150_000, "Content-Length: 150000", "Connection: close"))
+        return read_all(sock).startswith(b"HTTP/1.1 503 ")
+
+
+@SLOW
 def test_the_word_to_go_on_is_sent_once_and_the_answer_follows(server: Server) -> None:
     with server.connect() as sock:
         sock.sendall(request(b"", "Expect: 100-continue", "Content-Length: 3", "Connection: close"))
