@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,12 @@ class Figure:
         if self.low is None or self.high is None:
             object.__setattr__(self, "low", None)
             object.__setattr__(self, "high", None)
+
+    @classmethod
+    def between(cls, value: Any, interval: Iterable[Any] | None, unit: str = "", **more: Any) -> Figure:
+        """A value with an interval as two ends, which may be missing."""
+        low, high = interval if interval is not None else (None, None)
+        return cls(value, low, high, unit=unit, **more)
 
     @classmethod
     def of(cls, estimate: Estimate | None, unit: str = "", *, withheld: str = "") -> Figure:
@@ -123,4 +129,6 @@ def has_interval(cells: Sequence[Any]) -> bool:
 
 
 def _plain(value: Any) -> float | None:
-    return None if value is None or math.isnan(value) else float(value)
+    if value is None or math.isnan(value):
+        return None
+    return value if isinstance(value, int) else float(value)  # A file shows 3 and not 3.0.

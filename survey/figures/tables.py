@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Literal
 
 from . import words
@@ -72,7 +73,7 @@ class Column:
             return words.percent(value, 1 if self.digits is None else self.digits, signed=self.signed)
         if self.digits is not None:
             return words.number(value, self.digits, signed=self.signed)
-        if float(value).is_integer() and (isinstance(value, int) or self.whole):
+        if isinstance(value, Integral) or (self.whole and float(value).is_integer()):
             return words.number(value, 0, signed=self.signed)
         return f"{value:.4g}"
 
@@ -80,17 +81,29 @@ class Column:
 @dataclass(frozen=True)
 class FigureColumn(Column):
     """A column whose cells are figures. A file has a plain column for each of their parts: `name` for the value, then
-    those of `parts`, by the name of what of a `Figure` they hold (`low`, `high`, `standard_error`, `answers`, ...).
+    by default the ends of the interval, NAME_low and NAME_high.
 
-    `interval` says in the heading what the brackets are.
+    prefix: of these two names in place of NAME_; empty: low and high. `low`, `high`: what the codebook says of them.
+    parts: other plain columns than these two, by what of a `Figure` they hold: `low`, `standard_error`, `answers`, ...
+    interval: what the heading says of the brackets.
     """
 
-    parts: Mapping[str, Column] = field(default_factory=dict)
+    prefix: str | None = None
+    low: str = "Lower end of its 95 % interval."
+    high: str = "Its upper end."
+    parts: Mapping[str, Column] | None = None
     interval: str = "95 % interval"
+
+    @property
+    def ends(self) -> dict[str, Column]:
+        """The plain columns of its ends."""
+        before = f"{self.name}_" if self.prefix is None else self.prefix
+        texts = {"low": self.low, "high": self.high}
+        return {part: Column(f"{before}{part}", self.kind, text) for part, text in texts.items()}
 
     def in_file_columns(self) -> Iterator[PartColumn]:
         yield from super().in_file_columns()
-        for part, column in self.parts.items():
+        for part, column in (self.ends if self.parts is None else self.parts).items():
             yield PartColumn(self.name, part, column)
 
 
@@ -113,13 +126,6 @@ class PartColumn:
 
 
 Columns = Sequence[Column | PartColumn]
-
-
-def ends(name: str, kind: str, about: str = "Lower end of its 95 % interval.") -> dict[str, Column]:
-    """The parts `low` and `high` of the figures of a column, in files as NAME_low and NAME_high, or low and high if the
-    name is empty. about: what the codebook says of the lower one."""
-    before = f"{name}_" if name else ""
-    return {"low": Column(f"{before}low", kind, about), "high": Column(f"{before}high", kind, "Its upper end.")}
 
 
 def plain_columns(columns: Columns) -> list[Column]:
@@ -190,7 +196,7 @@ class Table:
     name: str
     title: str
     columns: Columns
-    rows: Sequence[Sequence[Any] | Mapping[str, Any]]
+    rows: Sequence[Any]
     note: str = ""
     layouts: Sequence[Layout] = ()
     verbatim: bool = False

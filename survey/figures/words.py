@@ -28,7 +28,7 @@ def percent(share: Any, digits: int = 1, *, signed: bool = False) -> str:
     return NOTHING if is_missing(share) else f"{number(100 * share, digits, signed=signed)} %"
 
 
-def count(value: int | None) -> str:
+def integer(value: int | None) -> str:
     """1,234."""
     return NOTHING if value is None else f"{value:,}"
 

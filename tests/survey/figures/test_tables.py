@@ -8,9 +8,9 @@ import pytest
 
 import bandit
 from survey.figures import Column, Figure, FigureColumn, Linked, PartColumn, Table, TableView, rendering, words
-from survey.figures.tables import ends
+from survey.figures.tables import Columns
 
-GAP = FigureColumn("gap", "share", "The gap.", signed=True, parts=ends("gap", "share"))
+GAP = FigureColumn("gap", "share", "The gap.", signed=True)
 COLUMNS = (
     Column("reader", "text", "Who."),
     Column("stage", "number", "The stage.", whole=True),
@@ -94,14 +94,25 @@ def test_a_file_has_a_plain_column_for_each_part_of_a_figure_with_every_digit() 
 
 
 def test_parts_may_stand_apart_from_their_figure_and_what_people_alone_see_is_in_no_file() -> None:
-    apart = (
-        FigureColumn("a", "number", "A."),
-        FigureColumn("b", "number", "B."),
-        *(PartColumn(name, part, column) for name in "ab" for part, column in ends(name, "number").items()),
+    figures = [FigureColumn(name, "number", "A figure.", parts={}) for name in "ab"]
+    apart: Columns = (
+        *figures,
+        *(PartColumn(one.name, part, column) for one in figures for part, column in one.ends.items()),
         Column("about", "text", "A link.", in_file=False),
     )
     rows = [{"a": Figure(1, 0, 2), "b": Figure(3, 2, 4), "about": Linked("fox", None)}]
-    assert rendering.csv(Table("t", "T", apart, rows)) == "a,b,a_low,a_high,b_low,b_high\n1.0,3.0,0.0,2.0,2.0,4.0\n"
+    assert rendering.csv(Table("t", "T", apart, rows)) == "a,b,a_low,a_high,b_low,b_high\n1,3,0,2,2,4\n"
+
+
+def test_a_file_names_the_parts_of_a_figure_as_its_column_says() -> None:
+    error = Column("error", "number", "Its standard error.")
+    columns = (
+        FigureColumn("theta", "number", "Strength.", prefix="", low="Lower end over prompts."),
+        FigureColumn("mean", "number", "Mean.", parts={"standard_error": error}),
+    )
+    file = Table("t", "T", columns, [(Figure(1.5, 1, 2), Figure(0.5, standard_error=0.25))])
+    assert file.records() == [{"theta": 1.5, "low": 1, "high": 2, "mean": 0.5, "error": 0.25}]
+    assert [column.description for column in file.file_columns()][1:3] == ["Lower end over prompts.", "Its upper end."]
 
 
 def test_without_views_people_see_all_of_it_in_rounded_numbers() -> None:
