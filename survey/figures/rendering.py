@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from . import words
@@ -59,16 +60,18 @@ class Sheet:
 
 
 def sheets_of(table: Table) -> list[Sheet]:
-    """The views of a table; all of it where it has none."""
+    """The views of a table; all of it where it has none. A view without a row and a note is left out."""
     if table.layouts:
         return [_of_layout(layout) for layout in table.layouts]
     rows = list(table.by_name())
-    return [_sheet(table, rows, view) for view in table.views or [TableView()]]
+    sheets = [_sheet(table, rows, view) for view in table.views or [TableView()]]
+    return [sheet for sheet in sheets if sheet.rows or sheet.note]
 
 
 def _sheet(table: Table, rows: Sequence[Mapping[str, Any]], view: TableView) -> Sheet:
-    known = {column.name: column for column in table.own_columns}
-    asked = view.columns if isinstance(view.columns, Mapping) else dict.fromkeys(view.columns or known, "")
+    own = {column.name: column for column in table.own_columns}
+    known = {**own, **{name: part.column for name, part in table.parts.items()}}
+    asked = view.columns if isinstance(view.columns, Mapping) else dict.fromkeys(view.columns or own, "")
     chosen = rows if view.rows is None else [rows[place] for place in view.rows]
     chosen = [row for row in chosen if all(row[name] == value for name, value in view.where.items())]
     listed = chosen[: view.most]
@@ -122,13 +125,20 @@ def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool)
         brackets = [one.interval for _t, one, values in cells if isinstance(one, FigureColumn) and has_interval(values)]
         for interval in dict.fromkeys(filter(None, brackets)):
             yield f"In brackets: {interval}s."
-    names: dict[str, dict[str, None]] = {}
-    for _title, _column, values in cells:
-        for place, value in enumerate(values):
-            if isinstance(value, Figure) and (remark := value.withheld or value.note):
-                names.setdefault(remark, {})[cells[0][1].text(cells[0][2][place])] = None
-    for remark, rows in names.items():
-        yield f"{', '.join(rows)}: {remark}."
+    before = list(takewhile(lambda cell: not any(isinstance(value, Figure) for value in cell[2]), cells)) or cells[:1]
+    remarks: dict[str, list[str]] = {}
+    for title, _column, values in cells:
+        said = {place: value.withheld or value.note for place, value in enumerate(values) if isinstance(value, Figure)}
+        for remark in dict.fromkeys(filter(None, said.values())):
+            places = [place for place in said if said[place] == remark]
+            names = [", ".join(one.text(own[place]) for _t, one, own in before) for place in places]
+            if len(places) == len(said) > 1:
+                names = ["all"] if in_headings else [title]
+            elif not in_headings:
+                names = [f"{name}, {title}" for name in names]
+            remarks.setdefault(remark, []).extend(dict.fromkeys(names))
+    for remark, names in remarks.items():
+        yield f"{'; '.join(dict.fromkeys(names))}: {remark.removesuffix('.')}."
 
 
 def _cell(column: Column, value: Any) -> SheetCell:
@@ -170,7 +180,7 @@ def _of_layout(layout: Layout) -> Sheet:
 def terminal(table: Table) -> Iterator[str]:
     """The sheets of a table with their titles and notes, each part on lines of its own."""
     sheets = sheets_of(table)
-    if not all(sheet.title for sheet in sheets):
+    if not sheets or not all(sheet.title for sheet in sheets):
         yield f"\n{table.title}"
     for sheet in sheets:
         if sheet.title:

@@ -158,8 +158,9 @@ class Layout:
 class TableView:
     """What of a table people see: some of its columns and rows. All texts come from the columns.
 
-    columns: names, in their order; or names with other headings than the column's own. All by default. One in which no
-        chosen row has anything is left out.
+    columns: names, in their order; or names with other headings than the column's own. A plain column of the file that
+        holds a part of a figure may be named too. All but these by default. One in which no chosen row has anything is
+        left out.
     where: only rows that hold these values, by column.
     rows: only these rows, by their places from 0, in this order.
     most: only so many of the rows; the note then says how many there are.
@@ -211,24 +212,29 @@ class Table:
         for row in self.rows:
             if not isinstance(row, Mapping) and len(row) != len(names):
                 raise ValueError(f"{self.name}: a row has {len(row)} cells for {len(names)} columns")
-        named = [*(row for row in self.rows if isinstance(row, Mapping)), *(view.names for view in self.views)]
-        if unknown := sorted({name for one in named for name in one} - set(names)):
-            raise ValueError(f"{self.name} has no column {', '.join(unknown)}")
+        named = {name for row in self.rows if isinstance(row, Mapping) for name in row} - set(names)
+        named |= {name for view in self.views for name in view.names} - {*names, *self.parts}
+        if named:
+            raise ValueError(f"{self.name} has no column {', '.join(sorted(named))}")
 
     @property
     def own_columns(self) -> list[Column]:
         """The columns that have a cell in each row."""
         return [column for column in self.columns if isinstance(column, Column)]
 
+    @property
+    def parts(self) -> dict[str, PartColumn]:
+        """The plain columns of its file that are parts of figures, by name."""
+        own = {column.name for column in self.own_columns}
+        parts = [part for column in self.columns for part in column.in_file_columns()]
+        return {part.column.name: part for part in parts if part.column.name not in own}
+
     def by_name(self) -> Iterator[dict[str, Any]]:
-        """Each row with its cells by column."""
-        names = [column.name for column in self.own_columns]
+        """Each row with its cells by column, and the parts of its figures by their columns in the file."""
+        names, parts = [column.name for column in self.own_columns], self.parts
         for row in self.rows:
-            yield (
-                {name: row.get(name) for name in names}
-                if isinstance(row, Mapping)
-                else dict(zip(names, row, strict=True))
-            )
+            cells = {n: row.get(n) for n in names} if isinstance(row, Mapping) else dict(zip(names, row, strict=True))
+            yield {**cells, **{name: part.of_cell(cells[part.of]) for name, part in parts.items()}}
 
     def file_columns(self) -> list[Column]:
         """The columns of its file, without the parts that only people see."""

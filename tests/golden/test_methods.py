@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from django.core.management import call_command
 
+from survey.figures.words import in_unit
 from survey.models import Exclusion, Sitting, Slot, Stage, Study
-from survey.services.results import beside, estimating, methods, reports
+from survey.services.results import estimating, methods, reports
 from tests import cast
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -26,13 +27,13 @@ def numbers_of(found: methods.StudyMethods) -> set[str]:
     for _name, title, unit, value, low, high, answers, people in found.figures:
         for number in (value, low, high):
             if number is not None:
-                known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
+                known |= set(re.findall(r"\d+(?:\.\d+)?", in_unit(number, unit)))
         known |= {str(answers), str(people), *re.findall(r"\d+", title)}
     for _name, unit, *numbers in found.beside:
         odds_ratio = numbers.pop(5)
         for number in numbers:
             if number is not None:
-                known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
+                known |= set(re.findall(r"\d+(?:\.\d+)?", in_unit(number, unit)))
         known |= set() if odds_ratio is None else {f"{odds_ratio:g}"}
     return known
 

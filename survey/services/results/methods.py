@@ -19,14 +19,15 @@ from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Layout, Picture, Report, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
+from survey.figures.words import in_unit
 from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import rules_in_words
-from survey.services.results import beside, estimating
+from survey.services.results import estimating
 from survey.services.results.comparing import design_words
 from survey.services.results.estimating import StudyEstimates
-from survey.services.results.estimators import Figure
+from survey.services.results.estimators import StudyFigure
 from survey.study_file import QuotaConfig
 
 SAMPLING = (
@@ -196,7 +197,7 @@ def _ends(found: Estimate | None) -> tuple[float | None, float | None]:
     return (None, None) if found is None or not found.has_interval else found.interval
 
 
-def _other_assumptions(figure: Figure) -> list[Any]:
+def _other_assumptions(figure: StudyFigure) -> list[Any]:
     stayed, bounds = figure.stayed, figure.bounds
     return [
         *(figure.name, figure.unit, *_ends(figure.such_questions)),
@@ -340,13 +341,13 @@ def _beside(row: dict[str, Any]) -> Iterator[str]:
     """The same figure under other assumptions, as far as there are any."""
 
     def ends(low: str, high: str) -> str:
-        return f"{beside.number(row[low], row['unit'])} to {beside.number(row[high], row['unit'])}"
+        return f"{in_unit(row[low], row['unit'])} to {in_unit(row[high], row['unit'])}"
 
     if row["such_low"] is not None:
         yield f"{ends('such_low', 'such_high')} for a population of such questions"
     if row["weighted"] is not None:
         interval = "" if row["weighted_low"] is None else f" ({ends('weighted_low', 'weighted_high')})"
-        yield f"{beside.number(row['weighted'], row['unit'])}{interval} weighted for people who left"
+        yield f"{in_unit(row['weighted'], row['unit'])}{interval} weighted for people who left"
     if row["bounds_low"] is not None:
         yield (
             f"{ends('bounds_low', 'bounds_high')} if unanswered items differ from answered ones by an odds ratio of at "
@@ -363,12 +364,10 @@ def _people(count: int) -> str:
 
 
 def _value(row: dict[str, Any]) -> str:
-    value = beside.number(row["value"], row["unit"])
+    value = in_unit(row["value"], row["unit"])
     if row["low"] is None:
         return f"{value} (no interval)"
-    return (
-        f"{value} (95 % interval {beside.number(row['low'], row['unit'])} to {beside.number(row['high'], row['unit'])})"
-    )
+    return f"{value} (95 % interval {in_unit(row['low'], row['unit'])} to {in_unit(row['high'], row['unit'])})"
 
 
 # As files

@@ -144,7 +144,7 @@ def test_a_view_turns_a_column_into_columns() -> None:
     (sheet,) = rendering.sheets_of(table(view))
     assert sheet.header == ["reader", "stage 1", "2"]
     assert sheet.texts() == [["model", "+12.3 % [+5.0, +19.6]", "0.0 %"], ["judge", "–", "–"]]
-    assert sheet.note == "In brackets: 95 % intervals. judge: too few people."
+    assert sheet.note == "In brackets: 95 % intervals. judge, stage 1: too few people."
 
 
 def test_a_column_is_of_numbers_by_what_it_holds() -> None:
