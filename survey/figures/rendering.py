@@ -131,7 +131,7 @@ def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool)
         said = {place: value.withheld or value.note for place, value in enumerate(values) if isinstance(value, Figure)}
         for remark in dict.fromkeys(filter(None, said.values())):
             places = [place for place in said if said[place] == remark]
-            names = [", ".join(one.text(own[place]) for _t, one, own in before) for place in places]
+            names = [_name_of(place, before) for place in places]
             if len(places) == len(said) > 1:
                 names = ["all"] if in_headings else [title]
             elif not in_headings:
@@ -139,6 +139,11 @@ def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool)
             remarks.setdefault(remark, []).extend(dict.fromkeys(names))
     for remark, names in remarks.items():
         yield f"{'; '.join(dict.fromkeys(names))}: {remark.removesuffix('.')}."
+
+
+def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:
+    """A row by what stands in these columns."""
+    return ", ".join(column.text(values[row]) for _title, column, values in columns if not _is_empty(values[row]))
 
 
 def _cell(column: Column, value: Any) -> SheetCell:

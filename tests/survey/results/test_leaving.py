@@ -326,12 +326,12 @@ def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -
     difference = report.divisions[0].differences[0]
     assert difference.bounds is not None and difference.stayed is not None
     bounds = str(Figure(None, *first.bounds.interval, unit=first.unit))
-    shown = [
+    cells = [
         *(bounds, str(Figure.of(first.stayed, first.unit)), "framing=warm"),
         str(Figure(None, *difference.bounds.interval, unit=difference.unit)),
         str(Figure.of(difference.stayed, difference.unit)),
     ]
-    assert [words for words in shown if words not in out.getvalue()] == []
+    assert [words for words in cells if words not in out.getvalue()] == []
 
     with (tmp_path / "estimates.csv").open(newline="") as file:
         rows = {row["kind"]: row for row in csv.DictReader(file) if (row["figure"], row["label"]) == (first.name, "")}
@@ -360,7 +360,7 @@ def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -
     api.force_authenticate(user)
     text = page.get(f"/admin/survey/study/{left.pk}/estimates/?by=framing").content.decode()
     assert '<h2 id="table-leaving">People who left</h2>' in text
-    assert [words for words in shown if words not in text] == []
+    assert [words for words in cells if words not in text] == []
     body = api.get("/api/v1/studies/small/estimates/").json()
     assert body["leaving"]["lines"][0]["left"] == report.leaving.lines[0].left
     assert body["figures"][0]["bounds"]["interval"] == [*first.bounds.interval]
