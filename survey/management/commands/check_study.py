@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.contracts.instruments import PoolOutlook
+from survey.figures.rendering import aligned
 from survey.services.studies import checking, creating
 
 
@@ -79,7 +79,7 @@ class Command(HunchCommand):
             for stage in found.stages
         ]
         header = ["stage", "design", "sittings", "sampled", "holdout", "controls", "sampled so far"]
-        self.stdout.write(table(header, rows))
+        self.stdout.write(aligned(header, rows))
         for stage in found.stages:
             if (test := stage.test) is not None:
                 self.stdout.write(_test(stage, test))

@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.exceptions import NotFound
+from survey.figures.rendering import aligned
 from survey.models import PaymentBatch
 from survey.panels import money
 from survey.services.studies import finding
@@ -43,7 +43,7 @@ class Command(HunchCommand):
                 who = one.submission.respondent
                 amount = f"{one.amount / 100:.2f} {posting.currency}"
                 rows.append([str(posting.pk), who.pseudonym if who else "–", one.kind.label, amount])
-        self.stdout.write(table(["posting", "who", "for", "amount"], rows) if rows else "nothing is owed")
+        self.stdout.write(aligned(["posting", "who", "for", "amount"], rows) if rows else "nothing is owed")
         cap = study.config.panel.spending_cap
         spent = money.committed(study)
         self.stdout.write(f"committed: {spent / 100:.2f} of {'no cap' if cap is None else f'{cap / 100:.2f}'}")

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.exceptions import HunchError
+from survey.figures.rendering import aligned
 from survey.models import Posting, Study
 from survey.panels import accounts, money, postings, rehearsals
 from survey.panels.accounts import Advice
@@ -98,7 +98,7 @@ class Command(HunchCommand):
         begun = rehearsals.begin(study, root=root) if found is None else found
         steps = rehearsals.look(begun)
         self.stdout.write(
-            table(["step", "done", ""], [[one.title, "yes" if one.is_done else "no", one.sentence] for one in steps])
+            aligned(["step", "done", ""], [[one.title, "yes" if one.is_done else "no", one.sentence] for one in steps])
         )
         if not begun.is_over:
             self.stdout.write(f"then: hunch posting {study.slug} rehearse")
@@ -128,7 +128,7 @@ class Command(HunchCommand):
             [name, f"{getattr(found.here, name) / 100:.2f}", f"{getattr(there, name) / 100:.2f}" if there else "–"]
             for name in ("rewards", "bonuses", "fees", "total")
         ]
-        self.stdout.write(table([f"{currency} so far", "here", "at the panel"], rows))
+        self.stdout.write(aligned([f"{currency} so far", "here", "at the panel"], rows))
         self.stdout.write(found.sentence)
 
     def _tell_advice(self, posting: Posting, advice: Advice) -> None:
@@ -155,7 +155,7 @@ class Command(HunchCommand):
             ]
             for posting in study.postings.select_related("stage").order_by("pk")
         ]
-        self.stdout.write(table(["posting", "stage", "state", "places", "reward", "panel's id"], rows))
+        self.stdout.write(aligned(["posting", "stage", "state", "places", "reward", "panel's id"], rows))
         if pay := hourly_pay(study):
             self.stdout.write(f"{'too low: ' if pay.is_too_low else ''}{pay}")
 

@@ -15,7 +15,7 @@ from survey.figures.charts import Axis, ForestChart, ForestRow, Whisker
 from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.blinding import HIDDEN, shown_conditions
 from survey.services.results.estimating import LevelFigures, figures_by_level
-from survey.services.results.estimators import Figure, in_words_p
+from survey.services.results.estimators import StudyFigure, in_words_p
 from survey.services.results.reports import CONDITION
 from survey.services.results.unreadable_replies import UNREADABLE, notes_on_unreadable
 
@@ -71,11 +71,11 @@ class _Compared:
     wanted: Sequence[ArmMeasure]
     found: LevelFigures
 
-    def lines(self) -> Iterator[tuple[str, ArmMeasure, Figure]]:
+    def lines(self) -> Iterator[tuple[str, ArmMeasure, StudyFigure]]:
         for level, figures in zip(self.found.levels, self.found.figures, strict=True):
             yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
 
-    def differences(self) -> Iterator[tuple[str, ArmMeasure, Figure]]:
+    def differences(self) -> Iterator[tuple[str, ArmMeasure, StudyFigure]]:
         for level, figures in zip(self.found.levels[1:], self.found.differences, strict=True):
             yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
 
@@ -250,7 +250,7 @@ def _what(one: ArmMeasure) -> list[Any]:
     return [one.when, one.measure, one.alpha, None if rule is None else rule.kind, threshold]
 
 
-def _ends(figure: Figure) -> list[float | None]:
+def _ends(figure: StudyFigure) -> list[float | None]:
     found = figure.combined
     if found is None:
         return [None, None, None]
@@ -322,7 +322,7 @@ def _titled(one: ArmMeasure) -> str:
     return f"{one.title} ({100 * threshold_of(one.alpha)[0]:.1f} %)"
 
 
-def _cell(figure: Figure, *, signed: bool = False) -> str:
+def _cell(figure: StudyFigure, *, signed: bool = False) -> str:
     return NOTHING if figure.combined is None else _with_ends(figure.combined, signed=signed)
 
 

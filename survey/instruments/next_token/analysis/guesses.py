@@ -128,7 +128,7 @@ def perplexity(model: ModelGuesses, table: GuessTable) -> Bounded:
     if not nats.is_defined:
         return UNDEFINED
     low, high = (None if end is None else math.exp(end) for end in (nats.low, nats.high))
-    return Bounded(math.exp(nats.value), low, high)
+    return Bounded(math.exp(nats.number), low, high)
 
 
 def most_bits(right: float, characters: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from survey.contracts.reports import Findings, Layout, Picture, Table
 from survey.contracts.tables import Column
 from survey.figures.charts import Axis, PointChart, ScatterPoint
+from survey.figures.words import percent
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis.guesses import GuessTable
 from survey.services.results.expectations.errors import Bounded
@@ -96,13 +97,13 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
         tables.append(Table("next_token_ensemble", "Many people together", ENSEMBLE, crowd, layouts=[layout]))
     pictures = []
     if listed:
-        shares = [(model.name, analysis.mean(model.right, table).value) for model in table.models]
+        shares = [(model.name, analysis.mean(model.right, table).number) for model in table.models]
         chart = PointChart(
             title="Right guesses of each person, and models on the same positions",
             x=Axis("guesses of the person", log=True),
             y=Axis("right guesses", share=True, includes=(0.0,)),
             points=[ScatterPoint(n, right / n) for _name, n, right, _models in listed],
-            levels=[(f"{name}, {100 * share:.1f} %", share) for name, share in shares],
+            levels=[(f"{name}, {percent(share)}", share) for name, share in shares],
         )
         text = f"{len(listed)} people, a dot each, by their share of right guesses; {LINE_OF_MODEL}."
         pictures.append(Picture.of("next_token_people", "Each person and the models", text, chart))

@@ -139,7 +139,7 @@ def _ms(value: Bounded) -> str:
 
 def _share(value: Bounded) -> str:
     end = "" if value.low is None or value.high is None else f" (95 %: {100 * value.low:.1f} to {100 * value.high:.1f})"
-    return f"{100 * value.value:.1f} %{end}"
+    return f"{100 * value.number:.1f} %{end}"
 
 
 def _cleaning_table(material: ReadingMaterial) -> Table:
@@ -197,7 +197,7 @@ def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
     for one in models:
         named = [(_of(place), slope) for place, slope in enumerate(one.slopes)]
         for name, slope in [*named, ("all together", one.total)]:
-            rows.append([one.name, name, _known(slope.value), slope.low, slope.high])
+            rows.append([one.name, name, _known(slope.number), slope.low, slope.high])
             shown.append([one.name, name, _ms(slope)])
     return Table(
         "reading_slopes",
@@ -307,7 +307,7 @@ def _of_model(one: ReadingOfModel) -> dict[str, Any]:
 
 def _bounded(value: Bounded) -> dict[str, Any]:
     interval = None if value.low is None or value.high is None else [value.low, value.high]
-    return {"value": _known(value.value), "interval": interval}
+    return {"value": _known(value.number), "interval": interval}
 
 
 def _json(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Bounded, right: Bounded) -> Any:

@@ -7,33 +7,20 @@ The variances and intervals themselves are `bandit.clustered_variance`, `bandit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bandit
 from bandit.intervals import Scale
+from survey.figures import Figure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Bounded:
-    """A figure with its 95 % interval; NaN where it is not defined, and `low`, `high` None where no interval is."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    error: float | None = None
-
-    @property
-    def is_defined(self) -> bool:
-        return math.isfinite(self.value)
-
-
-UNDEFINED = Bounded(math.nan)
+Bounded = Figure
+UNDEFINED = Figure()
 
 
 def interval(
