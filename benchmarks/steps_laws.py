@@ -24,13 +24,13 @@ from functools import partial
 
 import numpy as np
 
+from survey.figures import Figure
 from survey.instruments.belief_update.analysis.bayes_person import bayes_slope
 from survey.instruments.belief_update.analysis.composing import NAMES
 from survey.instruments.belief_update.analysis.composition import (
     CLIPS,
     Composition,
     StepAnswers,
-    StepFigure,
     best_of,
     compose,
     fits,
@@ -56,7 +56,7 @@ LARGE = {"items": 4000, "people": 16_000}
 
 def figures(
     answers: StepAnswers, *, rng: np.random.Generator
-) -> tuple[dict[str, StepFigure], Composition, Composition, list[StepFigure]]:
+) -> tuple[dict[str, Figure], Composition, Composition, list[Figure]]:
     """Every figure that the report gives an interval, and what of it says which way fits best."""
     by_clip = [compose(answers, clip=clip) for clip in CLIPS]
     in_points = compose(answers, in_points=True)

@@ -75,6 +75,10 @@ class Figure:
         """The ends of its interval; None without one."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    def holds(self, number: float) -> bool:
+        """Whether its interval holds the number; without an interval it does."""
+        return self.low is None or self.high is None or self.low <= number <= self.high
+
     def times(self, factor: float, unit: str = "") -> Figure:
         """The same in another unit, such as percentage points for a chart; the factor is above 0."""
 

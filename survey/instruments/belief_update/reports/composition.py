@@ -7,6 +7,7 @@ import numpy as np
 
 from survey.contracts import instruments
 from survey.exceptions import StateRefused
+from survey.figures import Figure
 from survey.models import Assignment, Study
 from survey.services.answers.conditions import has_levels, read_condition, relations_of
 from survey.services.answers.counting import AT_ONCE, counting
@@ -19,7 +20,6 @@ from ..analysis.composition import (
     FEWEST_ITEMS,
     Composition,
     StepAnswers,
-    StepFigure,
     WayFit,
     at_the_ends,
     best_of,
@@ -43,8 +43,8 @@ class ComposedStudy:
     in_points: Composition
     halves: tuple[float | None, float | None]
     ends: tuple[float, float]
-    order: tuple[StepFigure, StepFigure]
-    shape: StepFigure
+    order: tuple[Figure, Figure]
+    shape: Figure
     fits: Sequence[WayFit]
     best: str
     bayes: float | None

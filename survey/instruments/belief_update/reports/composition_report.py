@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.tables import Columns
+from survey.figures.words import counted, number, percent, short
 from survey.models import Study
 from survey.services.results.forest_chart import ForestRow, forest
 from survey.services.results.reports import CONDITION
 
 from ..analysis.composing import TITLES, WAYS
-from ..analysis.composition import Composition, StepFigure
+from ..analysis.composition import Composition
 from ..export_steps import order_is_hidden
 from .composition import ComposedStudy, composed
 
@@ -22,21 +24,31 @@ FIGURES = (
     Column("clip", "number", "Beliefs nearer than so many points to 0 or 100 count as that; empty: it needs no clip."),
     Column("figure", "text", "Which figure it is."),
     Column("scale", "text", "log-odds or points: in what changes are counted."),
-    Column("value", "number", "The figure; empty where it is not defined."),
-    Column("low", "number", "The lower end of its 95 % interval."),
-    Column("high", "number", "The upper end."),
+    FigureColumn(
+        "value",
+        "number",
+        "The figure; empty where it is not defined.",
+        prefix="",
+        low="The lower end of its 95 % interval.",
+        high="The upper end.",
+    ),
 )
 WAY_COLUMNS = (
     Column("way", "text", "How people may put evidence together."),
-    Column("says", "text", "What that means."),
+    Column("says", "text", "What that means.", heading="what it says"),
     Column("scale", "text", "log-odds or points: the scale on which it has its weights."),
     Column(
-        "distance", "number", "Wald statistic: how far the weights that were found lie from its weights; 0 is none."
+        "distance",
+        "number",
+        "Wald statistic: how far the weights that were found lie from its weights; 0 is none.",
+        digits=1,
     ),
     Column("penalty", "number", "What is added for a parameter that was estimated."),
-    Column("parameter", "number", "How much a change keeps for each step; empty where the way has no parameter."),
-    Column("explained", "number", "The share of the systematic change that it foresees; 1 is all of it."),
-    Column("best", "0 or 1", "1: it fits best."),
+    Column(
+        "parameter", "number", "How much a change keeps for each step; empty where the way has no parameter.", digits=2
+    ),
+    Column("explained", "number", "The share of the systematic change that it foresees; 1 is all of it.", digits=2),
+    Column("best", "0 or 1", "1: it fits best.", heading="fits best", style="yes or no"),
 )
 METHOD = (
     "What an evidence question changes alone is known from the people who saw it first. Their noise is kept apart: a "
@@ -53,7 +65,7 @@ class CompositionReport(Report):
     """Slope and weights in log-odds, order effects, ways to put evidence together beside each other."""
 
     arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
-    exported: ClassVar[Mapping[str, Sequence[Column]]] = {"composition": FIGURES, "composition_ways": WAY_COLUMNS}
+    exported: ClassVar[Mapping[str, Columns]] = {"composition": FIGURES, "composition_ways": WAY_COLUMNS}
 
     def obstacle(self, study: Study) -> str:
         if instruments.of_study(study).options.evidence_questions == 1:
@@ -68,11 +80,11 @@ class CompositionReport(Report):
         if problem := self.obstacle(study):
             raise StateRefused(problem)
         found = composed(study, given["condition"])
-        main = found.main
+        main, figures = found.main, _figures(found)
         return Findings(
             title=f"How evidence adds up: {study.title}",
             lines=_lines(found),
-            tables=[_figures(found), _ways(found)],
+            tables=[figures, _ways(found)],
             pictures=[
                 Picture(
                     name="composition",
@@ -82,7 +94,7 @@ class CompositionReport(Report):
                 )
             ],
             notes=_notes(found),
-            data=_data(found),
+            data=_data(found, figures),
         )
 
 
@@ -93,29 +105,17 @@ def _lines(found: ComposedStudy) -> list[str]:
     aim = 1.0 if found.bayes is None else found.bayes
     verdict = "holds" if found.as_bayes else "does not hold"
     return [
-        f"{main.answers:,} answers of {main.people:,} people to {main.items:,} items with {answers.steps} evidence "
-        "questions.",
-        f"The whole change is {_with_interval(main.slope)} times the sum of the single changes, in log-odds. People "
-        f"who follow Bayes’ rule, with beliefs like these, would have {aim:.3f}; the interval {verdict} that.",
+        f"{counted(main.answers, 'answer')} of {counted(main.people, 'person', 'people')} to "
+        f"{counted(main.items, 'item')} with {answers.steps} evidence questions.",
+        f"The whole change is {main.slope} times the sum of the single changes, in log-odds. People "
+        f"who follow Bayes’ rule, with beliefs like these, would have {number(aim, 3)}; the interval {verdict} that.",
         f"What fits best: {TITLES[found.best]} ({says}).",
-        f"{_percent(none)} of all stated beliefs are 0, and {_percent(all_)} are 100.",
+        f"{percent(none)} of all stated beliefs are 0, and {percent(all_)} are 100.",
     ]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _with_interval(figure: StepFigure) -> str:
-    if figure.value is None:
-        return "not defined"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.2f}"
-    return f"{figure.value:.2f} ({figure.low:.2f} to {figure.high:.2f})"
-
-
-def _rows(found: ComposedStudy) -> list[tuple[float | None, str, str, StepFigure]]:
-    rows: list[tuple[float | None, str, str, StepFigure]] = []
+def _rows(found: ComposedStudy) -> list[tuple[float | None, str, str, Figure]]:
+    rows: list[tuple[float | None, str, str, Figure]] = []
     for one in found.by_clip:
         rows.append((one.clip, "slope on the sum of single changes", "log-odds", one.slope))
         rows += [(one.clip, f"weight of step {step}", "log-odds", weight) for step, weight in enumerate(one.weights, 1)]
@@ -125,32 +125,28 @@ def _rows(found: ComposedStudy) -> list[tuple[float | None, str, str, StepFigure
     points = found.in_points
     return [
         *rows,
-        (clip, "slope of people who follow Bayes’ rule, with these beliefs", "log-odds", StepFigure(found.bayes)),
-        (clip, "slope, single changes of the first half of the people", "log-odds", StepFigure(first)),
-        (clip, "slope, single changes of the second half", "log-odds", StepFigure(second)),
-        (clip, "slope without parting the people", "log-odds", StepFigure(found.main.naive)),
+        (clip, "slope of people who follow Bayes’ rule, with these beliefs", "log-odds", Figure(found.bayes)),
+        (clip, "slope, single changes of the first half of the people", "log-odds", Figure(first)),
+        (clip, "slope, single changes of the second half", "log-odds", Figure(second)),
+        (clip, "slope without parting the people", "log-odds", Figure(found.main.naive)),
         (None, "slope on the sum of single changes", "points", points.slope),
         *((None, f"weight of step {step}", "points", weight) for step, weight in enumerate(points.weights, 1)),
         (clip, "order effect: a correct answer last less an incorrect one last", "log-odds", found.order[0]),
         (None, "order effect: a correct answer last less an incorrect one last", "points", found.order[1]),
         (clip, "scale on which full changes add: 1 log-odds, 0 points", "both", found.shape),
-        (None, "share of 0", "share", StepFigure(found.ends[0])),
-        (None, "share of 100", "share", StepFigure(found.ends[1])),
+        (None, "share of 0", "share", Figure(found.ends[0], unit="share")),
+        (None, "share of 100", "share", Figure(found.ends[1], unit="share")),
     ]
 
 
 def _figures(found: ComposedStudy) -> Table:
-    rows = _rows(found)
-    shown = [
-        [name, "" if clip is None else f"{clip:g}", scale, _with_interval(figure)] for clip, name, scale, figure in rows
-    ]
     return Table(
         "composition",
         "Figures",
         FIGURES,
-        [[clip, name, scale, figure.value, figure.low, figure.high] for clip, name, scale, figure in rows],
+        _rows(found),
         note="The slope without parting the people is too small where single changes are noisy.",
-        layouts=[Layout(["figure", "clip", "scale", "value, 95 %"], shown)],
+        views=[TableView(["figure", "clip", "scale", "value"])],
     )
 
 
@@ -169,17 +165,6 @@ def _ways(found: ComposedStudy) -> Table:
         ]
         for one in found.fits
     ]
-    shown = [
-        [
-            TITLES[one.name],
-            says[one.name],
-            f"{one.distance:.1f}",
-            "" if one.kept is None else f"{one.kept:.2f}",
-            "" if one.explained is None else f"{one.explained:.2f}",
-            "fits best" if one.name == found.best else "",
-        ]
-        for one in found.fits
-    ]
     return Table(
         "composition_ways",
         "Ways to put evidence together",
@@ -189,12 +174,12 @@ def _ways(found: ComposedStudy) -> Table:
             "The smallest distance, with the penalty for a parameter, fits best; between Bayes and adding points the "
             "scale on which changes add decides as well. Another way than these five may be the true one."
         ),
-        layouts=[Layout(["way", "what it says", "distance", "parameter", "explained", "best"], shown)],
+        views=[TableView(["way", "says", "distance", "parameter", "explained", "best"])],
     )
 
 
 def _weights_in_words(main: Composition) -> str:
-    each = ", ".join(f"step {step}: {_with_interval(one)}" for step, one in enumerate(main.weights, 1))
+    each = ", ".join(f"step {step}: {one}" for step, one in enumerate(main.weights, 1))
     return (
         f"The weight of the single change of each step in the whole change, in log-odds: {each}. Bayes’ rule: 1 each."
     )
@@ -214,7 +199,7 @@ def _draw(found: ComposedStudy, path: Path) -> None:
             name="composition",
             title="What each step counts for",
             axis="weight in log-odds, with 95 % interval",
-            series=[f"clip {one.clip:g} %" for one in found.by_clip],
+            series=[f"clip {short(one.clip)} %" for one in found.by_clip],
             rows=rows,
             mark_at=1.0,
             limits=(0.0, 1.0),
@@ -227,7 +212,7 @@ def _notes(found: ComposedStudy) -> list[str]:
     notes = [METHOD, ENDS]
     if found.left_out:
         notes.append(
-            f"{found.left_out:,} items are left out: not every evidence question came first for two people or more."
+            f"Left out: {counted(found.left_out, 'item')}, of which not every evidence question came first for two people."
         )
     if found.ends[0] + found.ends[1] > 0.05:
         notes.append(
@@ -237,7 +222,7 @@ def _notes(found: ComposedStudy) -> list[str]:
     return notes
 
 
-def _data(found: ComposedStudy) -> Mapping[str, Any]:
+def _data(found: ComposedStudy, figures: Table) -> Mapping[str, Any]:
     main = found.main
     return {
         "answers": main.answers,
@@ -250,10 +235,7 @@ def _data(found: ComposedStudy) -> Mapping[str, Any]:
         "slope_as_bayes": found.as_bayes,
         "share_of_0": found.ends[0],
         "share_of_100": found.ends[1],
-        "figures": [
-            {"clip": clip, "figure": name, "scale": scale, "value": one.value, "low": one.low, "high": one.high}
-            for clip, name, scale, one in _rows(found)
-        ],
+        "figures": figures.records(),
         "ways": [
             {
                 "way": one.name,

@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Table
+from survey.figures.words import counted, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
@@ -24,8 +25,15 @@ STAGES = (
 STEPS = (
     Column("step", "number", "Which evidence question it was in the order shown, from 1.", whole=True),
     Column("evidence", "text", "How it was answered: correct or incorrect."),
-    Column("answers", "number", "How many beliefs were given right after it.", whole=True),
-    Column("change", "percentage points", "The mean change of the belief at this step."),
+    Column("answers", "number", "How many beliefs were given right after it.", whole=True, heading="beliefs"),
+    Column(
+        "change",
+        "percentage points",
+        "The mean change of the belief at this step.",
+        heading="mean change, points",
+        digits=1,
+        signed=True,
+    ),
     Column("unchanged", "share", "Of these beliefs, those that stayed as they were."),
 )
 FIRST = 2  # people who saw each evidence question of an item first: what the report composition needs
@@ -38,8 +46,8 @@ class StepsLiveReport(Report):
     """How many answers there are to how many items, whether these are enough, and how beliefs move at each step."""
 
     def make(self, study: Study, given: Given) -> Findings:
-        counted = counting(study.main_stages()).order_by()
-        stated = Belief.objects.filter(response__assignment__in=counted.values("pk")).order_by()
+        counting_answers = counting(study.main_stages()).order_by()
+        stated = Belief.objects.filter(response__assignment__in=counting_answers.values("pk")).order_by()
         given_by: defaultdict[int, list[tuple[str, int, int | None]]] = defaultdict(list)
         columns = stated.values_list("response__assignment", "kind", "value", "place")
         for answer, kind, value, place in columns.iterator(5000):
@@ -47,7 +55,7 @@ class StepsLiveReport(Report):
         steps = instruments.of_study(study).options.evidence_questions
         outcomes = [f"slot__item__pair__{name}" for name in OUTCOMES[:steps]]
         rows = []
-        for row in counted.values_list(*FACTS, *outcomes).iterator(5000):
+        for row in counting_answers.values_list(*FACTS, *outcomes).iterator(5000):
             beliefs = beliefs_from(given_by.get(row[0], ()))
             if beliefs.prior is not None and len(beliefs.steps) == steps:
                 rows.append((row[1], row[2], row[3], beliefs, row[4:]))
@@ -60,16 +68,17 @@ class StepsLiveReport(Report):
         people = len({row[1] for row in rows})
         ends = [sum(value == end for value in values) / len(values) for end in (0, 100)]
         by_step = [] if order_is_hidden(study) else _by_step(rows)
-        tables = [_stages_table(rows)]
+        tables = [Table("stages_so_far", "Answers by stage", STAGES, _by_stage(rows))]
         if by_step:
-            tables.append(_steps_table(by_step))
+            tables.append(Table("steps_so_far", "Changes at each step", STEPS, by_step))
         return Findings(
             title=f"Beliefs in steps so far: {study.title}",
             lines=[
-                f"{len(rows):,} answers of {people:,} people to {len(items):,} items so far.",
-                f"In {ready:,} items each evidence question came first for {FIRST} people or more. The report "
+                f"{counted(len(rows), 'answer')} of {counted(people, 'person', 'people')} to "
+                f"{counted(len(items), 'item')} so far.",
+                f"In {counted(ready, 'item')} each evidence question came first for {FIRST} people or more. The report "
                 f"composition is about these items and needs {FEWEST_ITEMS} of them.",
-                f"{100 * ends[0]:.1f} % of all stated beliefs are 0, and {100 * ends[1]:.1f} % are 100.",
+                f"{percent(ends[0])} of all stated beliefs are 0, and {percent(ends[1])} are 100.",
             ],
             tables=tables,
             notes=[
@@ -108,25 +117,12 @@ def _by_step(rows: list[tuple[int, int, int, Beliefs, Any]]) -> list[list[Any]]:
     ]
 
 
-def _stages_table(rows: list[tuple[int, int, int, Beliefs, Any]]) -> Table:
-    found = []
-    for stage in sorted({row[0] for row in rows}):
-        own = [row for row in rows if row[0] == stage]
-        found.append((stage, len(own), len({row[1] for row in own}), len({row[2] for row in own})))
-    shown = [[f"{value:,}" for value in row] for row in found]
-    return Table(
-        "stages_so_far",
-        "Answers by stage",
-        STAGES,
-        found,
-        layouts=[Layout(["stage", "answers", "people", "items"], shown)],
-    )
-
-
-def _steps_table(found: list[list[Any]]) -> Table:
-    shown = [
-        [str(step), outcome, f"{count:,}", f"{change:+.1f}", f"{100 * stayed:.1f} %"]
-        for step, outcome, count, change, stayed in found
+def _by_stage(rows: list[tuple[int, int, int, Beliefs, Any]]) -> list[list[int]]:
+    """Stage, answers, people, items."""
+    of_stage = defaultdict(list)
+    for row in rows:
+        of_stage[row[0]].append(row)
+    return [
+        [stage, len(own), len({row[1] for row in own}), len({row[2] for row in own})]
+        for stage, own in sorted(of_stage.items())
     ]
-    header = ["step", "evidence", "beliefs", "mean change, points", "unchanged"]
-    return Table("steps_so_far", "Changes at each step", STEPS, found, layouts=[Layout(header, shown)])
