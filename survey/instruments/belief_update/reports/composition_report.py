@@ -212,7 +212,7 @@ def _notes(found: ComposedStudy) -> list[str]:
     notes = [METHOD, ENDS]
     if found.left_out:
         notes.append(
-            f"Left out: {counted(found.left_out, 'item')}, of which not every evidence question came first for two people."
+            f"Left out: {counted(found.left_out, 'item')}, in which not every evidence question came first for two."
         )
     if found.ends[0] + found.ends[1] > 0.05:
         notes.append(

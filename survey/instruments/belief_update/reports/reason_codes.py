@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from predictors.evaluation.agreement import agreement, krippendorff_alpha
-from survey.contracts.reports import Findings, Layout, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings
 from survey.exceptions import FileErrors, HunchError, Problem
+from survey.figures import Column, Figure, FigureColumn, Table
 from survey.models import Study
 from survey.services.banks.decoding import read_bytes
 
@@ -27,26 +27,41 @@ BATCH = 500
 AGREEMENT = (
     Column("first", "text", "The first coder: the file's name."),
     Column("second", "text", "The second coder."),
-    Column("n", "number", "Reasons that both coded."),
+    Column("n", "number", "Reasons that both coded.", heading="reasons"),
     Column("agree", "share", "How often they gave the same code."),
-    Column("kappa", "number", "Cohen's kappa; empty where both used one code alone."),
-    Column("low", "number", "Lower end of its 95 % interval over reasons."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "kappa",
+        "number",
+        "Cohen's kappa; empty where both used one code alone.",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval over reasons.",
+    ),
 )
 ALPHA = (
     Column("coders", "text", "All coders, by name."),
-    Column("n", "number", "Reasons that at least two of them coded; the others say nothing of agreement."),
+    Column(
+        "n",
+        "number",
+        "Reasons that at least two of them coded; the others say nothing of agreement.",
+        heading="reasons",
+    ),
     Column("codes", "number", "Codes given to these reasons."),
-    Column("alpha", "number", "Krippendorff's alpha, nominal; empty where fewer than two different codes were given."),
-    Column("low", "number", "Lower end of its 95 % interval over reasons."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "alpha",
+        "number",
+        "Krippendorff's alpha, nominal; empty where fewer than two different codes were given.",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval over reasons.",
+    ),
 )
 CODES = (
     Column("coder", "text", "The coder: the file's name."),
     Column("outcome", "text", "How the evidence was answered."),
     Column("change", "text", "raised, lowered or kept."),
     Column("code", "text", "The code."),
-    Column("n", "number", "How many reasons got it."),
+    Column("n", "number", "How many reasons got it.", heading="reasons"),
     Column("share", "share", "Of this coder's reasons of this outcome and change."),
 )
 
@@ -161,7 +176,7 @@ def stored(known: Mapping[str, Reason]) -> list[Coded]:
 def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int = 0) -> tuple[list[Table], list[str]]:
     """Agreement and codes as tables, and what a reader should know. Two coders without a reason in common are named."""
     rows: list[list[Any]] = []
-    shown, notes = [], []
+    notes = []
     for first, second in combinations(coders, 2):
         common = sorted(first.codes.keys() & second.codes.keys())
         if not common:
@@ -172,20 +187,16 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
             [second.codes[key] for key in common],
             rng=np.random.default_rng(seed),
         )
-        low, high = found["interval"] or (None, None)
-        rows.append([first.coder, second.coder, found["n"], found["agree"], found["kappa"], low, high])
-        kappa = _shown(found["kappa"], found["interval"])
-        shown.append([first.coder, second.coder, str(found["n"]), f"{100 * found['agree']:.1f} %", kappa])
-        if found["kappa"] is None:
-            notes.append(f"{first.coder} and {second.coder}: both used one code alone, so that kappa is not defined")
+        withheld = "" if found["kappa"] is not None else "both used one code alone, so that kappa is not defined"
+        kappa = Figure.between(found["kappa"], found["interval"], withheld=withheld)
+        rows.append([first.coder, second.coder, found["n"], found["agree"], kappa])
     if len(coders) == 1:
         notes.append("one file: agreement needs those of two coders")
-    note = "Cohen's kappa; in brackets its 95 % interval, reasons resampled."
+    note = "Cohen's kappa; reasons are resampled for its interval."
     if not rows:
         note = "There is one coder." if len(coders) == 1 else "No two coders have coded the same reasons."
-    header = ["first", "second", "reasons", "agree", "kappa"]
     tables = [
-        Table("agreement", "Agreement of the coders", AGREEMENT, rows, note, [Layout(header, shown)]),
+        Table("agreement", "Agreement of the coders", AGREEMENT, rows, note),
         _alpha_table(coders, seed=seed),
         Table("codes", "Codes by outcome and change", CODES, list(_code_rows(coders, known))),
     ]
@@ -194,21 +205,12 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
 
 def _alpha_table(coders: Sequence[Coded], *, seed: int) -> Table:
     found = krippendorff_alpha([one.codes for one in coders], rng=np.random.default_rng(seed))
-    low, high = found["interval"] or (None, None)
     names = ", ".join(one.coder for one in coders)
-    row = [names, found["units"], found["codes"], found["alpha"], low, high]
-    shown = [*(str(number) for number in row[:3]), _shown(found["alpha"], found["interval"])]
-    note = "Krippendorff's alpha for codes without an order; in brackets its 95 % interval, reasons resampled."
+    row = [names, found["units"], found["codes"], Figure.between(found["alpha"], found["interval"])]
+    note = "Krippendorff's alpha for codes without an order; reasons are resampled for its interval."
     if found["alpha"] is None:
         note = "No reason has codes by two coders." if not found["units"] else "One code alone was given: no alpha."
-    layout = Layout(["coders", "reasons", "codes", "alpha"], [shown])
-    return Table("alpha", "Agreement of all coders together", ALPHA, [row], note, [layout])
-
-
-def _shown(figure: float | None, interval: Sequence[float] | None) -> str:
-    if figure is None:
-        return "–"
-    return f"{figure:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
+    return Table("alpha", "Agreement of all coders together", ALPHA, [row], note)
 
 
 def _code_rows(coders: Sequence[Coded], known: Mapping[str, Reason]) -> list[list[Any]]:

@@ -7,9 +7,9 @@ from statistics import median
 
 import numpy as np
 
-from survey.contracts.reports import Argument, Findings, Given, Intake, Layout, Report, ReportFile, Table, TakenFile
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Intake, Report, ReportFile, TakenFile
 from survey.exceptions import HunchError
+from survey.figures import Column, Table
 from survey.figures.csv_lines import csv_lines, guarded
 from survey.models import Study
 from survey.services.results.reports import CONDITION
@@ -31,8 +31,8 @@ REASONS = (
     Column("change", "text", "raised, lowered or kept."),
     Column("prior", "percentage points", "The belief before the evidence."),
     Column("posterior", "percentage points", "The belief after it."),
-    Column("evidence_task", "text", "Task of the evidence question."),
-    Column("target_task", "text", "Task of the target question."),
+    Column("evidence_task", "text", "Task of the evidence question.", heading="from"),
+    Column("target_task", "text", "Task of the target question.", heading="to"),
     Column("reason", "text", "As it was written, without blanks around it."),
 )
 TO_CODE = (
@@ -94,16 +94,17 @@ class ReasonsReport(Report):
         written = reason_codes.known_reasons(asked)
         coders = reason_codes.stored(written)
         coded, notes = reason_codes.tables_of(coders, written) if coders else ([], [])
+        counts = _counts(asked)
         return Findings(
             title=f"Reasons: {study.title}",
             lines=[
                 f"{len(asked)} counted answers asked for reasons, {sum(bool(one.text) for one in asked)} have one. "
                 f"{FILE} holds the chosen ones without beliefs, for people to code."
             ],
-            tables=[_counts(asked), *coded, _reasons(chosen, of=len(among))],
+            tables=[counts, *coded, _reasons(chosen, of=len(among))],
             notes=notes,
             files=[ReportFile(FILE, partial(to_code, chosen))],
-            data={"asked": len(asked), "counts": [dict(zip(_names(COUNTS), row, strict=True)) for row in _rows(asked)]},
+            data={"asked": len(asked), "counts": counts.records()},
         )
 
 
@@ -118,10 +119,6 @@ def to_code(chosen: Sequence[Reason]) -> bytes:
     """The reasons as a file that a spreadsheet can open: what it would run is guarded."""
     rows = [[one.answer, one.evidence, one.target, one.text, None] for one in chosen]
     return guarded("".join(csv_lines(TO_CODE, rows))).encode()
-
-
-def _names(columns: Sequence[Column]) -> list[str]:
-    return [column.name for column in columns]
 
 
 def _rows(asked: Sequence[Reason]) -> list[list[str | int | float | None]]:
@@ -146,19 +143,11 @@ def _reasons(chosen: Sequence[Reason], *, of: int) -> Table:
         [one.answer, one.outcome, one.change, one.prior, one.posterior, one.evidence_task, one.target_task, one.text]
         for one in chosen
     ]
-    shown = [
-        [
-            *(one.answer, one.outcome, one.change, f"{one.prior} to {one.posterior} %"),
-            *(one.evidence_task, one.target_task, one.text),
-        ]
-        for one in chosen
-    ]
     return Table(
         "reasons",
         "What people wrote",
         REASONS,
         rows,
         note=f"{len(chosen)} of the {of} reasons that fit." if of else "No reason fits.",
-        layouts=[Layout(["answer", "outcome", "change", "belief", "from", "to", "reason"], shown)],
         verbatim=True,
     )
