@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.words import percent
 from survey.models import Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.results.reports import CONDITION
@@ -14,7 +15,6 @@ from survey.services.results.unreadable_replies import Unreadable, notes_on_unre
 
 from . import aligning
 from .alignment_report import MOST_SAMPLES
-from .alignment_tables import with_interval
 from .domination import DeploymentGap, Domination
 
 DIGITS = 9  # Of what is exported; the last ones of a resampled figure depend on the machine.
@@ -27,7 +27,12 @@ DOMINATION = (
     Column("more", "number", "Questions on which the better one is right, or right more often, and the worse one not."),
     Column("exceptions", "number", "Questions on which it is the other way round."),
     Column("exception_share", "share", "Exceptions among the questions on which the worse one is right."),
-    Column("dominates", "0 or 1", "1: the better one is right wherever the worse is, up to the allowed exceptions."),
+    Column(
+        "dominates",
+        "0 or 1",
+        "1: the better one is right wherever the worse is, up to the allowed exceptions.",
+        style="yes or no",
+    ),
     Column(
         "better_unreadable",
         "number",
@@ -39,7 +44,12 @@ DOMINATION = (
 DEPLOYED = (
     Column("better", "text", "The language model that is right on more questions."),
     Column("worse", "text", "The other one."),
-    Column("dominates", "0 or 1", "1: it is right wherever the other one is, up to the allowed exceptions."),
+    Column(
+        "dominates",
+        "0 or 1",
+        "1: it is right wherever the other one is, up to the allowed exceptions.",
+        style="yes or no",
+    ),
     Column("rule", "text", "threshold: deployed where the belief is above it. proportional: as often as believed."),
     Column("threshold", "share", "The threshold; empty under the other rule."),
     Column("beliefs", "text", "Where the beliefs come from: mixture or regression."),
@@ -47,17 +57,22 @@ DEPLOYED = (
     Column("worse_pairs", "number", "Pairs with the worse one's."),
     Column("better_performance", "share", "Human-deployed performance of the better one."),
     Column("worse_performance", "share", "Human-deployed performance of the worse one."),
-    Column("difference", "number", "The first less the second."),
-    Column("low", "number", "Lower end of its 95 % interval over pairs."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "difference",
+        "number",
+        "The first less the second.",
+        style="percent",
+        prefix="",
+        low="Lower end of its 95 % interval over pairs.",
+    ),
     Column(
         "verdict",
         "text",
         "reversed: the interval lies below 0. unclear: only the figure does. kept: neither. undecided: both models are "
         "deployed nowhere, or both everywhere, so that beliefs decide nothing.",
     ),
-    Column("better_deployed", "share", "In what share of its pairs the better one is deployed."),
-    Column("worse_deployed", "share", "The same of the worse one."),
+    Column("better_deployed", "share", "In what share of its pairs the better one is deployed.", digits=0),
+    Column("worse_deployed", "share", "The same of the worse one.", digits=0),
 )
 
 
@@ -98,7 +113,7 @@ class DominationReport(Report):
         turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.verdict == "reversed"} & holding)
         line = f"In {len(holding)} of {len(pairs)} pairs of models the better one dominates"
         if allowed:
-            line += f" (at most {100 * allowed:g} % exceptions)"
+            line += f" (at most {percent(allowed)} exceptions)"
         if gaps:
             line += f"; {len(turned)} of them are reversed under human deployment by some rule"
         return Findings(
@@ -129,61 +144,38 @@ def pairs_table(
 ) -> Table:
     """Every pair of models; `holding`: those in which the better one dominates, up to the allowed exceptions;
     `unreadable`: of each model's replies; None where its answers are a file's."""
-    rows: list[list[Any]] = []
-    shown = []
-    for pair in pairs:
-        dominates = (pair.better, pair.worse) in holding
-        rows.append(
-            [
-                *(pair.better, pair.worse, pair.questions, pair.better_correct, pair.worse_correct),
-                *(pair.more, pair.exceptions, pair.exception_share, int(dominates)),
-                *(unreadable and unreadable[name].replies for name in (pair.better, pair.worse)),
-            ]
-        )
-        share = "–" if pair.exception_share is None else f"{100 * pair.exception_share:.1f} %"
-        shown.append(
-            [
-                *(pair.better, pair.worse, f"{pair.questions:,}"),
-                *(f"{100 * pair.better_correct:.1f} %", f"{100 * pair.worse_correct:.1f} %"),
-                *(f"{pair.more:,}", f"{pair.exceptions:,}", share, "yes" if dominates else "no"),
-            ]
-        )
-    header = ["better", "worse", "questions", "correct", "correct", "more", "exceptions", "share", "dominates"]
+    rows: list[list[Any]] = [
+        [
+            *(pair.better, pair.worse, pair.questions, pair.better_correct, pair.worse_correct),
+            *(pair.more, pair.exceptions, pair.exception_share, int((pair.better, pair.worse) in holding)),
+            *(unreadable and unreadable[name].replies for name in (pair.better, pair.worse)),
+        ]
+        for pair in pairs
+    ]
     return Table(
         "domination",
         "Is one right wherever the other is?",
         DOMINATION,
         rows,
         note="On the questions that both have answered. These are counts of these questions and have no intervals.",
-        layouts=[Layout(header, shown)],
+        views=[TableView([column.name for column in DOMINATION[:9]])],
     )
 
 
 def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]]) -> Table:
     """What people get from both models of a pair, by rule."""
-    rows, shown = [], []
+    rows: list[list[Any]] = []
     for gap in gaps:
-        dominates = (gap.better, gap.worse) in holding
-        threshold = gap.rule.threshold if gap.rule.kind == "threshold" else None
         rows.append(
             [
-                *(gap.better, gap.worse, int(dominates), gap.rule.kind, threshold, gap.beliefs, *gap.pairs),
-                *(round(value, DIGITS) for value in (*gap.performance, gap.difference, *gap.interval)),
+                *(gap.better, gap.worse, int((gap.better, gap.worse) in holding), gap.rule.kind),
+                *(gap.rule.threshold if gap.rule.kind == "threshold" else None, gap.beliefs, *gap.pairs),
+                *(round(value, DIGITS) for value in gap.performance),
+                Figure(*(round(value, DIGITS) for value in (gap.difference, *gap.interval))),
                 gap.verdict,
                 *(round(share, DIGITS) for share in gap.deployed),
             ]
         )
-        how = gap.rule.kind if threshold is None else f"above {threshold:g}"
-        shown.append(
-            [
-                *(gap.better, gap.worse, "yes" if dominates else "no", how, gap.beliefs),
-                " : ".join(f"{100 * share:.0f} %" for share in gap.deployed),
-                *(f"{gap.performance[0]:.3f}", f"{gap.performance[1]:.3f}"),
-                *(with_interval(gap.difference, gap.interval), gap.verdict),
-            ]
-        )
-    header = ["better", "worse", "dominates", "deployed", "beliefs", "how often", "better", "worse"]
-    header += ["difference", "verdict"]
     note = (
         "Human-deployed performance on pairs whose questions both have answered; in brackets 95 % intervals over "
         "pairs, for one pair of models at a time. reversed: people get less from the better model, and the interval "
@@ -199,5 +191,12 @@ def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]])
         DEPLOYED,
         rows,
         note=note if gaps else "Nothing can be said about deployment yet.",
-        layouts=[Layout(header, shown)],
+        views=[
+            TableView(
+                [
+                    *("better", "worse", "dominates", "rule", "threshold", "beliefs", "better_deployed"),
+                    *("worse_deployed", "better_performance", "worse_performance", "difference", "verdict"),
+                ]
+            )
+        ],
     )
