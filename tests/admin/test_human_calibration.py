@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from survey.admin.pictures import inline
 from survey.instruments.belief_update.reports.calibrating import human_calibration
+from survey.instruments.belief_update.reports.expectations import perplexity_table
 from survey.models import ApiToken, Study
 from tests import cast
 from tests.admin.conftest import client_of
@@ -109,7 +110,7 @@ def test_the_api_gives_the_commands_figures(beliefs: Study) -> None:
     query = {"people_study": "people", "model": ["never", "<b>always</b>"], "condition": "answerer=model"}
     found = reader().get(API, query).json()["data"]
     expected = human_calibration(beliefs, people_study=Study.objects.get(slug="people"), condition=["answerer=model"])
-    perplexity = json.loads(json.dumps([line.as_json() for line in expected.expectations]))
+    perplexity = json.loads(json.dumps(perplexity_table(expected.expectations).records()))
     assert found == {**expected.as_json(), "perplexity": perplexity}
     assert len(found["points"]) == 6 and found["points"][1]["accuracy"] is None
 

@@ -22,7 +22,7 @@ from survey.services.base.seeds import generator
 from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
 
 from .expectations import StatedExpectations, expectations
-from .figure7 import COLUMNS, BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_rows
+from .figure7 import BeliefsAboutOthers, CalibrationLine, RealAnswers, calibration, calibration_table
 from .rows import belief_rows, belief_update_of
 
 PEOPLE, MODELS = "people", "language models"
@@ -46,7 +46,7 @@ class HumanCalibration:
         return {
             "beliefs": self.beliefs,
             "people": self.people,
-            "points": [dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(self.lines, self.unreadable)],
+            "points": calibration_table(self.lines, self.unreadable).records(),
             "notes": list(self.notes),
         }
 

@@ -3,43 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from predictors.evaluation.scoring import in_words
-from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
 from survey.models import Study
 from survey.services.results.reports import CONDITION
 from survey.services.studies.finding import find_study
 
 from . import calibrating
 from .alignment_report import model_names
-from .expectations import COLUMNS as PERPLEXITY_COLUMNS
-from .expectations import FLOOR, StatedExpectations
-from .figure7 import COLUMNS, CalibrationLine, RegionAccuracy, calibration_rows, calibration_svg
-
-MEANINGS = (
-    ("text", "Whose answers: people or language models."),
-    ("percent", "Lower end of the region of posterior belief, included."),
-    ("percent", "Its upper end; only 100 is included."),
-    ("number", "Posteriors in the region with an answerer that bears on them."),
-    ("number", "Who stated them."),
-    ("number", "The target questions."),
-    ("number", "Who answered."),
-    ("number", "Pairs of a belief and an answerer."),
-    ("percent", "The mean of the beliefs."),
-    ("share", "How often the answerers are right; empty without a match."),
-    ("share", "By respondent, question answered and answerer."),
-    (
-        "number",
-        "How many replies of the language models could not be read; they count as not right. Empty for people.",
-    ),
-)
-FIGURE = tuple(Column(name, *meaning) for name, meaning in zip(COLUMNS, MEANINGS, strict=True))
-HEADER = (
-    *("answerers", "belief", "accuracy", "standard error", "mean belief", "beliefs", "respondents", "questions"),
-    *("answerers", "matches"),
-)
+from .expectations import perplexity_table
+from .figure7 import CalibrationLine, calibration_svg, calibration_table
 
 
 def people_slugs(study: Study) -> list[str]:
@@ -76,13 +48,14 @@ class CalibrationReport(Report):
             models=given["model"],
             condition=given["condition"],
         )
+        perplexity = perplexity_table(found.expectations)
         return Findings(
             title=f"Do people foresee who answers correctly? {study.title}",
             lines=[
                 f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people "
                 "answering",
             ],
-            tables=[_table(found), perplexity_table(found.expectations)],
+            tables=[calibration_table(found.lines, found.unreadable), perplexity],
             pictures=[
                 Picture(
                     "figure7",
@@ -93,83 +66,8 @@ class CalibrationReport(Report):
                 )
             ],
             notes=found.notes,
-            data={**found.as_json(), "perplexity": [line.as_json() for line in found.expectations]},
+            data={**found.as_json(), "perplexity": perplexity.records()},
         )
-
-
-def _table(found: calibrating.HumanCalibration) -> Table:
-    return Table(
-        "figure7",
-        "The figure's points",
-        FIGURE,
-        calibration_rows(found.lines, found.unreadable),
-        note="A belief counts where an answerer has the outcome that was shown and answered the target question too. "
-        "Standard errors by respondent, question answered and answerer.",
-        layouts=[Layout(HEADER, [_cells(line.name, region) for line in found.lines for region in line.regions])],
-    )
-
-
-PERPLEXITY = tuple(
-    Column(name, *meaning)
-    for name, meaning in zip(
-        PERPLEXITY_COLUMNS,
-        (
-            ("text", "Whose answers: people or language models."),
-            ("number", "Posteriors with an answerer that bears on them."),
-            ("number", "Who stated them."),
-            ("number", "Who answered."),
-            ("number", "Perplexity of the stated beliefs; empty where it is infinite."),
-            ("share", "How often somebody was certain and wrong: a belief of 0 or 100 that did not come true."),
-            ("number", f"Perplexity where a belief gives no outcome less than {FLOOR}."),
-            ("number", "Lower end of its 95 % interval, by resampling respondents and questions."),
-            ("number", "Its upper end."),
-            ("number", "The same log score in bits."),
-        ),
-        strict=True,
-    )
-)
-PERPLEXITY_HEADER = (
-    *("answerers", "perplexity", "certain and wrong", f"at floor {FLOOR}", "95 %", "bits", "beliefs", "respondents"),
-)
-
-
-def perplexity_table(lines: Sequence[StatedExpectations]) -> Table:
-    """How surprised people were by what really happened."""
-    rows = [list(line.as_json().values()) for line in lines]
-    return Table(
-        "perplexity",
-        "The perplexity of people's expectations",
-        PERPLEXITY,
-        rows,
-        note="1 is certain and right, 2 is a coin toss. A belief of 0 or 100 that did not come true makes it infinite.",
-        layouts=[Layout(PERPLEXITY_HEADER, [_expected(line) for line in lines])],
-    )
-
-
-def _expected(line: StatedExpectations) -> list[str]:
-    return [
-        line.name,
-        in_words(line.as_stated.perplexity, 3),
-        _percent(line.certain_and_wrong),
-        in_words(line.floored.perplexity, 3),
-        "-" if line.interval is None else f"{line.interval[0]:.3f} to {line.interval[1]:.3f}",
-        in_words(line.floored.bits, 3),
-        str(line.beliefs),
-        str(line.respondents),
-    ]
-
-
-def _cells(name: str, region: RegionAccuracy) -> list[str]:
-    return [
-        name,
-        f"{region.lower}-{region.upper} %",
-        *(_percent(share) for share in (region.accuracy, region.standard_error, region.mean_belief / 100)),
-        *map(str, (region.beliefs, region.respondents, region.questions, region.answerers, region.matches)),
-    ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if np.isfinite(share) else "-"
 
 
 def _draw(lines: Sequence[CalibrationLine], path: Path) -> None:

@@ -1,24 +1,44 @@
 """The perplexity of people's expectations: how much of their belief was on what really happened.
 
-The beliefs and the answerers that match them are those of figure 7. Imports only numpy and the scoring library.
+The beliefs and the answerers that match them are those of figure 7. Imports only numpy, the scoring library and the
+results kit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from predictors.evaluation.scoring import LogScore, finite, log_score, log_score_interval, perplexity_of
+from predictors.evaluation.scoring import LogScore, log_score, log_score_interval, perplexity_of
+from survey.figures import Column, Figure, FigureColumn, Table
 
 from .figure7 import BeliefsAboutOthers, Floats, RealAnswers, matched
 
 FLOOR = 0.01  # One point: the least that a person can state above 0.
 SAMPLES = 1000
 COLUMNS = (
-    *("answerers_are", "beliefs", "respondents", "answerers", "perplexity", "certain_and_wrong"),
-    *("perplexity_at_floor", "low", "high", "bits_at_floor"),
+    Column("answerers_are", "text", "Whose answers: people or language models.", heading="answerers"),
+    Column("beliefs", "number", "Posteriors with an answerer that bears on them."),
+    Column("respondents", "number", "Who stated them."),
+    Column("answerers", "number", "Who answered.", heading="who answered"),
+    Column("perplexity", "number", "Perplexity of the stated beliefs; empty where it is infinite.", digits=3),
+    Column(
+        "certain_and_wrong",
+        "share",
+        "How often somebody was certain and wrong: a belief of 0 or 100 that did not come true.",
+    ),
+    FigureColumn(
+        "perplexity_at_floor",
+        "number",
+        f"Perplexity where a belief gives no outcome less than {FLOOR}.",
+        heading=f"at floor {FLOOR}",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval, by resampling respondents and questions.",
+    ),
+    Column("bits_at_floor", "number", "The same log score in bits.", heading="bits", digits=3),
 )
 
 
@@ -40,15 +60,23 @@ class StatedExpectations:
     floored: LogScore
     interval: tuple[float, float] | None
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values by column; None where a figure is infinite or not defined."""
-        low, high = self.interval or (None, None)
-        values = (
-            *(self.name, self.beliefs, self.respondents, self.answerers),
-            *(finite(self.as_stated.perplexity), self.certain_and_wrong),
-            *(finite(self.floored.perplexity), low, high, finite(self.floored.bits)),
-        )
-        return dict(zip(COLUMNS, values, strict=True))
+
+def perplexity_table(lines: Sequence[StatedExpectations]) -> Table:
+    """How surprised people were by what really happened."""
+    return Table(
+        "perplexity",
+        "The perplexity of people's expectations",
+        COLUMNS,
+        [
+            [
+                *(line.name, line.beliefs, line.respondents, line.answerers),
+                *(line.as_stated.perplexity, line.certain_and_wrong),
+                *(Figure.between(line.floored.perplexity, line.interval), line.floored.bits),
+            ]
+            for line in lines
+        ],
+        note="1 is certain and right, 2 is a coin toss. A belief of 0 or 100 that did not come true makes it infinite.",
+    )
 
 
 def expectations(

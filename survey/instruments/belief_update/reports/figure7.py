@@ -1,4 +1,5 @@
-"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). Imports only numpy.
+"""Are people calibrated about people and about models? Figure 7 of the paper (appendix F, eq. 10). Imports numpy and
+the results kit alone.
 
 A respondent sees whether somebody answered x' correctly, and states how likely the same one is right on x. An answerer
 is a person or a language model. An answerer matches a belief if it really answered both questions, and its outcome on
@@ -16,6 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from survey.figures import Column, Table
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -206,27 +209,46 @@ def _variance(influence: Floats, cluster: Ints) -> float:
     return float(len(sums) / (len(sums) - 1) * (sums**2).sum())
 
 
-# The paper's table as columns.
+# The paper's table
 COLUMNS = (
-    *("answerers_are", "lower", "upper", "beliefs", "respondents", "questions", "answerers", "matches"),
-    *("mean_belief", "accuracy", "standard_error", "unreadable"),
+    Column("answerers_are", "text", "Whose answers: people or language models.", heading="answerers"),
+    Column("lower", "percent", "Lower end of the region of posterior belief, included.", heading="belief from"),
+    Column("upper", "percent", "Its upper end; only 100 is included.", heading="to"),
+    Column("beliefs", "number", "Posteriors in the region with an answerer that bears on them."),
+    Column("respondents", "number", "Who stated them."),
+    Column("questions", "number", "The target questions."),
+    Column("answerers", "number", "Who answered.", heading="who answered"),
+    Column("matches", "number", "Pairs of a belief and an answerer."),
+    Column("mean_belief", "percent", "The mean of the beliefs.", digits=1),
+    Column("accuracy", "share", "How often the answerers are right; empty without a match."),
+    Column("standard_error", "share", "By respondent, question answered and answerer."),
+    Column(
+        "unreadable",
+        "number",
+        "How many replies of the language models could not be read; they count as not right. Empty for people.",
+    ),
 )
 
 
-def calibration_rows(
-    lines: Sequence[CalibrationLine], unreadable: Mapping[str, int]
-) -> list[list[str | int | float | None]]:
-    """One row for each line and region, in the order of `COLUMNS`; None if a figure is not defined. `unreadable`: how
-    many of its answerers' replies could not be read, by the line's name."""
-    return [
+def calibration_table(lines: Sequence[CalibrationLine], unreadable: Mapping[str, int]) -> Table:
+    """One row for each line and region. `unreadable`: how many of its answerers' replies could not be read, by the
+    line's name."""
+    return Table(
+        "figure7",
+        "The figure's points",
+        COLUMNS,
         [
-            line.name,
-            *(value if np.isfinite(value) else None for value in asdict(region).values()),
-            unreadable.get(line.name),
-        ]
-        for line in lines
-        for region in line.regions
-    ]
+            [
+                line.name,
+                *(value if np.isfinite(value) else None for value in asdict(region).values()),
+                unreadable.get(line.name),
+            ]
+            for line in lines
+            for region in line.regions
+        ],
+        note="A belief counts where an answerer has the outcome that was shown and answered the target question too. "
+        "Standard errors by respondent, question answered and answerer.",
+    )
 
 
 WIDTH, HEIGHT = 640, 420
