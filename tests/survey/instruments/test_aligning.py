@@ -120,10 +120,9 @@ def test_the_report_is_json(study: Study) -> None:
     assert "good: 1 of its replies to 40 questions could not be read; they count as not right" in row["notes"]
     assert row["unreadable"] == {"good": 1}
     made = reports.make(study, "alignment", {"samples": ["200"]})
-    columns = {table.name: [column.name for column in table.columns] for table in made.tables}
     for name in ("alignment", "deployment"):
         (table,) = (one for one in made.tables if one.name == name)
-        assert {row[columns[name].index("unreadable")] for row in table.rows} == {1}
+        assert {row["unreadable"] for row in table.records()} == {1}
 
 
 def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from survey.contracts.reports import Argument, Findings, Given, Layout, Linked, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import HunchError
+from survey.figures import Column, Figure, FigureColumn, Linked, PartColumn, Table, TableView
+from survey.figures.words import number, percent, short
 from survey.models import LanguageModel, Question, Study, Task
 from survey.services.results.fragile_table import fragile_table
 from survey.services.results.reports import CONDITION
@@ -12,7 +13,7 @@ from survey.services.results.unreadable_replies import UNREADABLE
 
 from . import aligning
 from .alignment import PAPER_ALPHAS
-from .alignment_tables import accuracy_picture, differences_table, rounded, scores_table, with_interval
+from .alignment_tables import accuracy_picture, differences_table, scores_table
 from .beliefs import BeliefComparison
 
 MOST_SAMPLES = 100_000
@@ -21,37 +22,54 @@ LONGEST = 160  # characters of a question in a list
 BELIEFS = (
     Column("answers", "number", "The answers whose change was predicted before they were given."),
     Column("respondents", "number", "Who gave them."),
-    Column("mixture", "number", "Mean squared error of the mixture's posteriors, as fractions, out of sample."),
-    Column("regression", "number", "The regression's."),
-    Column("improvement", "number", "The mixture's error less the regression's."),
-    Column("low", "number", "Lower end of its 95 % interval."),
-    Column("high", "number", "Its upper end."),
+    Column(
+        "mixture", "number", "Mean squared error of the mixture's posteriors, as fractions, out of sample.", digits=4
+    ),
+    Column("regression", "number", "The regression's.", digits=4),
+    FigureColumn("improvement", "number", "The mixture's error less the regression's.", digits=4, prefix=""),
 )
 DEPLOYMENT = (
     Column("rule", "text", "threshold: deployed where the belief is above it. proportional: as often as believed."),
     Column("threshold", "share", "The threshold; empty under the other rule."),
     Column("beliefs", "text", "Where the beliefs come from: mixture or regression."),
-    Column("llm", "text", "The language model."),
+    Column("llm", "text", "The language model.", heading="model"),
     Column("pairs", "number", "The pairs that it has."),
-    Column("correct", "share", "How often it is correct."),
-    Column("correct_low", "share", "Lower end of the 95 % interval."),
-    Column("correct_high", "share", "Its upper end."),
+    FigureColumn("correct", "share", "How often it is correct.", low="Lower end of the 95 % interval."),
     Column("deployed", "share", "How often it is deployed."),
-    Column("performance", "share", "How often it is correct where it is deployed: human-deployed performance."),
-    Column("performance_low", "share", "Lower end of the 95 % interval."),
-    Column("performance_high", "share", "Its upper end."),
+    FigureColumn(
+        "performance",
+        "share",
+        "How often it is correct where it is deployed: human-deployed performance.",
+        low="Lower end of the 95 % interval.",
+    ),
     UNREADABLE,
 )
 FAILURES = (
-    Column("llm", "text", "The language model."),
+    Column("llm", "text", "The language model.", heading="model"),
     Column("evidence_id", "text", "The question that it answered correctly."),
     Column("target_id", "text", "The question at which it then failed."),
     Column("evidence_task", "text", "The task of the first."),
     Column("target_task", "text", "The task of the second."),
-    Column("gain_points", "number", "By how many points people became more confident, on average."),
+    FigureColumn(
+        "gain_points",
+        "number",
+        "By how many points people became more confident, on average.",
+        heading="points",
+        digits=1,
+        signed=True,
+        parts={},
+    ),
     Column("answers", "number", "How many people saw the pair."),
-    Column("gain_low", "number", "Lower end of the gain's 95 % interval over these answers; empty for a single one."),
-    Column("gain_high", "number", "Its upper end."),
+    PartColumn(
+        "gain_points",
+        "low",
+        Column(
+            "gain_low", "number", "Lower end of the gain's 95 % interval over these answers; empty for a single one."
+        ),
+    ),
+    PartColumn("gain_points", "high", Column("gain_high", "number", "Its upper end.")),
+    Column("evidence", "text", "The first question.", in_file=False),
+    Column("target", "text", "The second question.", in_file=False),
 )
 
 
@@ -101,14 +119,15 @@ class AlignmentReport(Report):
         return Findings(
             title=f"Language models on trial: {study.title}",
             lines=[
-                f"Beliefs mix this study's averages ({averages.prior:.3f} before, {averages.posterior_correct:.3f} "
-                f"after a correct, {averages.posterior_incorrect:.3f} after an incorrect answer) by the predictions "
+                f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
+                f"{number(averages.posterior_correct, 3)} after a correct, "
+                f"{number(averages.posterior_incorrect, 3)} after an incorrect answer) by the predictions "
                 f"of {found.predictor} for stage {found.stage}. In brackets: 95 % intervals, pairs and respondents "
                 "resampled.",
             ],
             tables=[
                 scores_table(found.scores, pairs=found.pairs, unreadable=found.unreadable),
-                differences_table(found.differences, alphas),
+                differences_table(found.differences),
                 *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
                 _deployment_table(found.deployment, found.unreadable),
                 carried,
@@ -121,25 +140,12 @@ class AlignmentReport(Report):
 
 
 def _beliefs_table(found: BeliefComparison) -> Table:
-    low, high = found.interval
+    improvement = Figure.between(found.improvement, found.interval)
     return Table(
         "beliefs",
         "How well beliefs are predicted, out of sample (mean squared error)",
         BELIEFS,
-        [[found.n, found.respondents, found.mixture, found.regression, found.improvement, low, high]],
-        layouts=[
-            Layout(
-                ["answers", "mixture", "regression", "difference"],
-                [
-                    [
-                        str(found.n),
-                        f"{found.mixture:.4f}",
-                        f"{found.regression:.4f}",
-                        f"{found.improvement:.4f} [{low:.4f}, {high:.4f}]",
-                    ]
-                ],
-            )
-        ],
+        [[found.n, found.respondents, found.mixture, found.regression, improvement]],
     )
 
 
@@ -151,13 +157,13 @@ def _deployment_table(tables: Sequence[aligning.DeploymentTable], unreadable: Ma
         [
             [
                 *(one.rule.kind, one.rule.threshold if one.rule.kind == "threshold" else None, one.beliefs),
-                *(model.name, model.pairs, model.mean, *model.mean_interval),
-                *(model.share, model.performance, *model.performance_interval, unreadable[model.name]),
+                *(model.name, model.pairs, Figure.between(model.mean, model.mean_interval), model.share),
+                *(Figure.between(model.performance, model.performance_interval), unreadable[model.name]),
             ]
             for one in tables
             for model in one.models
         ],
-        layouts=[_deployment_layout(one) for one in tables],
+        views=[_deployment_view(one) for one in tables],
     )
 
 
@@ -171,24 +177,16 @@ def _fragility_table(found: aligning.StudyAlignment) -> Table:
 
 
 def _ranking(found: aligning.DeploymentTable) -> str:
-    rule = f"above {found.rule.threshold:g}" if found.rule.kind == "threshold" else "proportional"
+    rule = f"above {short(found.rule.threshold)}" if found.rule.kind == "threshold" else "proportional"
     return f"{rule}, {found.beliefs}"
 
 
-def _deployment_layout(found: aligning.DeploymentTable) -> Layout:
+def _deployment_view(found: aligning.DeploymentTable) -> TableView:
     rule = found.rule
-    how = f"where the belief is above {rule.threshold:g}" if rule.kind == "threshold" else "as often as believed"
-    return Layout(
-        ["model", "correct", "deployed", "performance"],
-        [
-            [
-                one.name,
-                with_interval(one.mean, one.mean_interval),
-                f"{100 * one.share:.1f} %",
-                with_interval(one.performance, one.performance_interval),
-            ]
-            for one in found.models
-        ],
+    how = f"where the belief is above {short(rule.threshold)}" if rule.kind == "threshold" else "as often as believed"
+    return TableView(
+        ["llm", "correct", "deployed", "performance"],
+        where={"rule": rule.kind, "beliefs": found.beliefs},
         title=f"Human-deployed performance: deployed {how}; beliefs by {found.beliefs}",
         note=" ".join(_remarks(found)),
     )
@@ -199,14 +197,13 @@ def _remarks(found: aligning.DeploymentTable) -> Iterator[str]:
         yield found.note
     for one in found.reversals:
         yield (
-            f"{one.better} answers more correctly than {one.worse} (by {rounded(one.mean_difference)}) and does worse "
-            f"when deployed (by {rounded(-one.performance_difference)})."
+            f"{one.better} answers more correctly than {one.worse} (by {percent(one.mean_difference)}) and does "
+            f"worse when deployed (by {percent(-one.performance_difference)})."
         )
 
 
 def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
     """All of them in the file, the first ones for people."""
-    rest = f" The first {shown} of {len(lines)} are listed; failures.csv has all." if len(lines) > shown else ""
     return Table(
         "failures",
         "Pairs that led people astray",
@@ -214,22 +211,13 @@ def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
         [
             [
                 *(one.llm, one.evidence.external_id, one.target.external_id),
-                *(one.evidence.task.name, one.target.task.name, one.gain, one.answers, one.low, one.high),
+                *(one.evidence.task.name, one.target.task.name, Figure(one.gain, one.low, one.high), one.answers),
+                *(_question(one.evidence), _question(one.target)),
             ]
             for one in lines
         ],
-        note="The model was right on the evidence, people believed more, and it was then wrong." + rest
-        if lines
-        else "None.",
-        layouts=[
-            Layout(
-                ["model", "evidence", "target", "points", "answers"],
-                [
-                    [one.llm, _question(one.evidence), _question(one.target), f"+{one.gain:.1f}", str(one.answers)]
-                    for one in lines[:shown]
-                ],
-            )
-        ],
+        note="The model was right on the evidence, people believed more, and it was then wrong." if lines else "None.",
+        views=[TableView(["llm", "evidence", "target", "gain_points", "answers"], most=shown)],
     )
 
 

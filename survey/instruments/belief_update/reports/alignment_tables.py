@@ -1,35 +1,36 @@
-"""Tables and figure of language models on trial, of a study or from files. Imports only contracts, columns and
+"""Tables and figure of language models on trial, of a study or from files. Imports only contracts, the results kit and
 charts."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
-import numpy as np
-
-from survey.contracts.reports import Layout, Picture, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Picture
+from survey.figures import Column, Figure, FigureColumn, PartColumn, Table, TableView
+from survey.figures.words import percent, short
 from survey.services.results.unreadable_replies import UNREADABLE
 
 from .alignment import AlignmentComparison, ModelDifference, ModelScore, threshold_of
 from .charts import accuracy_curves
 
-NOTHING = "–"
 MEASURES: Mapping[str, str] = {
     "accuracy": "Weighted generalized accuracy (higher is better)",
     "cross_entropy": "Weighted binary cross-entropy (lower is better)",
 }
 ALPHA = Column("alpha", "number", "What a wrong deployment weighs against a missed one.")
 SCORES = (
-    Column("llm", "text", "The language model."),
+    Column("llm", "text", "The language model.", heading="model"),
     ALPHA,
     Column("threshold", "share", "The deployment threshold that alpha stands for: alpha / (1 + alpha)."),
-    Column("accuracy", "share", "Weighted generalized accuracy."),
-    Column("cross_entropy", "nats", "Weighted binary cross-entropy."),
-    Column("accuracy_low", "share", "Lower end of the accuracy's 95 % interval."),
-    Column("accuracy_high", "share", "Its upper end."),
-    Column("cross_entropy_low", "nats", "Lower end of the cross-entropy's 95 % interval."),
-    Column("cross_entropy_high", "nats", "Its upper end."),
+    FigureColumn("accuracy", "share", "Weighted generalized accuracy.", style="number", digits=3, parts={}),
+    FigureColumn("cross_entropy", "nats", "Weighted binary cross-entropy.", digits=3, parts={}),
+    PartColumn("accuracy", "low", Column("accuracy_low", "share", "Lower end of the accuracy's 95 % interval.")),
+    PartColumn("accuracy", "high", Column("accuracy_high", "share", "Its upper end.")),
+    PartColumn(
+        "cross_entropy",
+        "low",
+        Column("cross_entropy_low", "nats", "Lower end of the cross-entropy's 95 % interval."),
+    ),
+    PartColumn("cross_entropy", "high", Column("cross_entropy_high", "nats", "Its upper end.")),
     Column("pairs", "number", "The pairs that the model is scored on."),
     UNREADABLE,
 )
@@ -39,13 +40,11 @@ DIFFERENCES = (
     Column("pairs", "number", "The pairs that both have."),
     ALPHA,
     *(
-        Column(f"{measure}_{part}", kind, meaning)
+        column
         for measure in MEASURES
-        for part, kind, meaning in (
-            ("difference", "number", "The difference."),
-            ("low", "number", "Lower end of its 95 % interval."),
-            ("high", "number", "Its upper end."),
-            ("p", "share", "Two-sided p of no difference, by the resamples."),
+        for column in (
+            FigureColumn(f"{measure}_difference", "number", "The difference.", digits=3, prefix=f"{measure}_"),
+            Column(f"{measure}_p", "share", "Two-sided p of no difference, by the resamples.", style="p"),
         )
     ),
 )
@@ -56,89 +55,71 @@ def scores_table(
 ) -> Table:
     """`pairs`: how many pairs were used. `unreadable`: how many of each model's replies could not be read; None where
     its answers are a file's."""
-    alphas = list(scores[0].alphas)
-    header = ["model", "pairs", *(f"{alpha:g} ({100 * threshold_of(alpha)[0]:.1f} %)" for alpha in alphas)]
+    alphas = scores[0].alphas.tolist()
     return Table(
         "alignment",
         "Scores",
         SCORES,
         [
-            [*_score_row(score, place), (unreadable or {}).get(score.name)]
+            [
+                *(score.name, _alpha(alpha), float(score.thresholds[place])),
+                *(_figure(score, measure, place) for measure in MEASURES),
+                *(score.pairs, (unreadable or {}).get(score.name)),
+            ]
             for score in scores
-            for place in range(len(alphas))
+            for place, alpha in enumerate(alphas)
         ],
         note=note,
-        layouts=[
-            Layout(
-                header,
-                [
-                    [
-                        score.name,
-                        str(score.pairs),
-                        *map(with_interval, getattr(score, name), getattr(score, f"{name}_interval")),
-                    ]
-                    for score in scores
-                ],
+        views=[
+            TableView(
+                ["llm", "pairs"],
+                across="alpha",
+                cells=measure,
+                headings={alpha: f"{short(alpha)} ({percent(threshold_of(alpha)[0])})" for alpha in alphas},
                 title=f"{title}, by alpha (deployment threshold alpha / (1 + alpha)); {pairs} pairs",
             )
-            for name, title in MEASURES.items()
+            for measure, title in MEASURES.items()
         ],
     )
 
 
-def _score_row(score: ModelScore, place: int) -> list[Any]:
-    return [
-        score.name,
-        _alpha(score.alphas[place]),
-        float(score.thresholds[place]),
-        float(score.accuracy[place]),
-        float(score.cross_entropy[place]),
-        *map(float, score.accuracy_interval[place]),
-        *map(float, score.cross_entropy_interval[place]),
-        score.pairs,
-    ]
-
-
-def differences_table(differences: Sequence[ModelDifference], alphas: Sequence[float]) -> Table:
-    """`alphas` are the weights of the differences; there may be no differences."""
-    header = ["first", "second", "pairs", *(f"{alpha:g}" for alpha in alphas)]
+def differences_table(differences: Sequence[ModelDifference]) -> Table:
+    """There may be no differences."""
     return Table(
         "differences",
         "Differences between two models",
         DIFFERENCES,
-        [_difference_row(found, place) for found in differences for place in range(len(found.alphas))],
-        layouts=[
-            Layout(
-                header,
-                [
-                    [
-                        found.first,
-                        found.second,
-                        str(found.pairs),
-                        *map(with_interval, getattr(found, name), getattr(found, f"{name}_interval")),
-                    ]
-                    for found in differences
-                ],
+        [
+            [
+                *(difference.first, difference.second, difference.pairs, _alpha(alpha)),
+                *(
+                    cell
+                    for measure in MEASURES
+                    for cell in (
+                        _figure(difference, measure, place),
+                        float(getattr(difference, f"{measure}_p")[place]),
+                    )
+                ),
+            ]
+            for difference in differences
+            for place, alpha in enumerate(difference.alphas.tolist())
+        ],
+        note="" if differences else "There is one model: nothing to compare it with.",
+        views=[
+            TableView(
+                ["first", "second", "pairs"],
+                across="alpha",
+                cells=f"{measure}_difference",
                 title=f"{title.partition(' (')[0]}: the first model's less the second's, by alpha",
             )
-            for name, title in MEASURES.items()
-        ]
-        if differences
-        else [Layout(header, [], note="There is one model: nothing to compare it with.")],
+            for measure, title in MEASURES.items()
+            if differences
+        ],
     )
 
 
-def _difference_row(found: ModelDifference, place: int) -> list[Any]:
-    values = [
-        float(value)
-        for measure in MEASURES
-        for value in (
-            getattr(found, measure)[place],
-            *getattr(found, f"{measure}_interval")[place],
-            getattr(found, f"{measure}_p")[place],
-        )
-    ]
-    return [found.first, found.second, found.pairs, _alpha(found.alphas[place]), *values]
+def _figure(scored: ModelScore | ModelDifference, measure: str, place: int) -> Figure:
+    return Figure.between(getattr(scored, measure)[place], getattr(scored, f"{measure}_interval")[place])
 
 
 def accuracy_picture(comparison: AlignmentComparison) -> Picture:
@@ -148,19 +129,6 @@ def accuracy_picture(comparison: AlignmentComparison) -> Picture:
         "Each model's weighted generalized accuracy for deployment thresholds from 50 % to 99.9 %, with its 95 % band.",
         partial(accuracy_curves, comparison),
     )
-
-
-WIDTH_OF_NOTHING = 1e-9
-
-
-def with_interval(value: float, interval: Sequence[float]) -> str:
-    """The value with its interval; without one where every resample gave the same, which says nothing of chance."""
-    low, high = (float(end) for end in interval)
-    return f"{rounded(value)} [{rounded(low)}, {rounded(high)}]" if high - low > WIDTH_OF_NOTHING else rounded(value)
-
-
-def rounded(value: float) -> str:
-    return f"{value:z.3f}" if np.isfinite(value) else NOTHING
 
 
 def _alpha(value: float) -> int | float:

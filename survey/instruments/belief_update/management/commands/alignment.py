@@ -176,7 +176,7 @@ def _from_files(
                 pairs=len(pairs),
                 note="In brackets: 95 % intervals, pairs resampled; predictions and mean beliefs as given.",
             ),
-            differences_table(differences, alphas),
+            differences_table(differences),
             *([pairs_table(pairs_of_models, holding), deployed_table(gaps, holding)] if pairs_of_models else []),
         ],
         pictures=[accuracy_picture(comparison)],
