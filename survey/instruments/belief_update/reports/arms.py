@@ -2,8 +2,8 @@
 
 Everything is about the beliefs that people stated in each arm, and not about predicted ones: an arm may change on which
 questions people trust a model, which averages of beliefs do not show. `correct` is t(x, f(x)), whether the model is
-right on the target question, and never shown to anybody. Notation as in `alignment`; fractions in [0, 1]. Imports numpy
-and the contracts alone.
+right on the target question, and never shown to anybody. Notation as in `alignment`; fractions in [0, 1]. Imports
+numpy, the contracts and the results kit alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from survey.contracts.measures import Measure
+from survey.figures.words import short
 
 from .deployment import Rule
 
@@ -56,7 +57,7 @@ class ArmMeasure:
     @property
     def name(self) -> str:
         rule = None if self.rule is None else self.rule.kind
-        alpha = None if self.alpha is None else f"{self.alpha:g}"
+        alpha = None if self.alpha is None else short(self.alpha)
         return "_".join(part for part in (self.measure, self.when, alpha, rule) if part)
 
     @property
@@ -64,11 +65,11 @@ class ArmMeasure:
         if self.measure == CORRECT:
             return "model right on the target"
         if self.rule is not None:
-            how = f"above {self.rule.threshold:g}" if self.rule.kind == "threshold" else "as often as believed"
+            how = f"above {short(self.rule.threshold)}" if self.rule.kind == "threshold" else "as often as believed"
             what = "deployed" if self.measure == DEPLOYED else "deployed and right"
             return f"{what}, {how}"
         what = "alignment" if self.measure == ACCURACY else "cross-entropy"
-        return f"{what}, alpha {self.alpha:g}"
+        return f"{what}, alpha {short(self.alpha)}"
 
 
 def measures_of_arms(alphas: Sequence[float], rules: Sequence[Rule]) -> list[ArmMeasure]:

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from bandit import Estimate
 from survey.contracts.measures import Measure
-from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
 from survey.exceptions import HunchError, StateRefused
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.words import percent, short
 from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.blinding import HIDDEN, shown_conditions
+from survey.services.results import estimators
 from survey.services.results.estimating import LevelFigures, figures_by_level
-from survey.services.results.estimators import Figure, in_words_p
 from survey.services.results.expectations.common import picture
-from survey.services.results.forest_chart import ForestRow, Whisker, forest
+from survey.services.results.forest_chart import ForestRow, forest
 from survey.services.results.reports import CONDITION
 from survey.services.results.unreadable_replies import UNREADABLE, notes_on_unreadable
 
@@ -26,7 +26,6 @@ from .alignment_report import LARGEST_ALPHA, model_names
 from .arms import ACCURACY, CORRECT, PERFORMANCE, ArmAnswers, ArmMeasure, as_measures, measures_of_arms
 from .rows import belief_rows, belief_update_of
 
-NOTHING = "–"
 OF_BELIEF = {"prior": "before the evidence", "posterior": "after the evidence", None: ""}
 WHAT = (
     Column("llm", "text", "The language model."),
@@ -39,16 +38,14 @@ FIGURE = (
     Column("rule", "text", "Of performance and deployed: threshold, or proportional."),
     Column("threshold", "share", "The threshold; empty elsewhere."),
 )
-ENDS = (
-    Column("value", "number", "The figure: a share, or nats for cross_entropy."),
-    Column("low", "number", "Lower end of its 95 % interval."),
-    Column("high", "number", "Its upper end."),
-)
+VALUE = FigureColumn("value", "number", "The figure: a share, or nats for cross_entropy.", digits=3, prefix="")
+TITLE = Column("figure", "text", "Which figure it is, in words.", in_file=False)
 ARMS = (
     *WHAT,
     Column("level", "text", "The arm."),
     *FIGURE,
-    *ENDS,
+    TITLE,
+    VALUE,
     Column("answers", "number", "The arm's answers that count.", whole=True),
     Column("people", "number", "Who gave them.", whole=True),
     UNREADABLE,
@@ -58,8 +55,9 @@ DIFFERENCES = (
     Column("level", "text", "The arm whose figure stands first in the difference."),
     Column("less", "text", "The arm whose figure is taken away: the first level of the study file."),
     *FIGURE,
-    *ENDS,
-    Column("p", "number", "Two-sided p of no difference; empty where nothing varies."),
+    TITLE,
+    replace(VALUE, heading="difference", signed=True),
+    Column("p", "number", "Two-sided p of no difference; empty where nothing varies.", style="p"),
 )
 
 
@@ -72,11 +70,11 @@ class _Compared:
     wanted: Sequence[ArmMeasure]
     found: LevelFigures
 
-    def lines(self) -> Iterator[tuple[str, ArmMeasure, Figure]]:
+    def lines(self) -> Iterator[tuple[str, ArmMeasure, estimators.Figure]]:
         for level, figures in zip(self.found.levels, self.found.figures, strict=True):
             yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
 
-    def differences(self) -> Iterator[tuple[str, ArmMeasure, Figure]]:
+    def differences(self) -> Iterator[tuple[str, ArmMeasure, estimators.Figure]]:
         for level, figures in zip(self.found.levels[1:], self.found.differences, strict=True):
             yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
 
@@ -137,6 +135,7 @@ class ArmsReport(Report):
         ]
         left_out = [model.name for model in asked if model not in models]
         first = compared[0].found
+        arms, differences = _arms_table(compared), _differences_table(compared)
         return Findings(
             title=f"Alignment by arm: {study.title}",
             lines=[
@@ -144,7 +143,7 @@ class ArmsReport(Report):
                 "really answered to the targets. In brackets: 95 % intervals between people.",
                 *(sentence for one in compared for sentence in _sentences(one)),
             ],
-            tables=[_arms_table(compared), _differences_table(compared)],
+            tables=[arms, differences],
             pictures=[made for one in compared if (made := _picture(one))],
             notes=[
                 *_left_out(left_out, shown),
@@ -154,8 +153,8 @@ class ArmsReport(Report):
             data={
                 "factor": by,
                 "levels": list(first.levels),
-                "arms": _objects(ARMS, _arm_rows(compared)),
-                "arm_differences": _objects(DIFFERENCES, _difference_rows(compared)),
+                "arms": arms.records(),
+                "arm_differences": differences.records(),
             },
         )
 
@@ -222,126 +221,85 @@ def _sentences(one: _Compared) -> Iterator[str]:
                 verdict = f"is {'higher' if low > 0 else 'lower'} under {level} than under {first}"
             else:
                 verdict = f"cannot be distinguished between {level} and {first}"
-            yield f"{one.llm}: {what.title} {verdict} ({_with_ends(figure.combined, signed=True)})."
-
-
-def _arm_rows(compared: Sequence[_Compared]) -> list[list[Any]]:
-    rows = []
-    for one in compared:
-        sizes = dict(zip(one.found.levels, zip(one.found.answers, one.found.people, strict=True), strict=True))
-        for level, what, figure in one.lines():
-            rows.append([one.llm, one.found.factor, level, *_what(what), *_ends(figure), *sizes[level], one.unreadable])
-    return rows
-
-
-def _difference_rows(compared: Sequence[_Compared]) -> list[list[Any]]:
-    return [
-        [
-            *(one.llm, one.found.factor, level, one.found.levels[0], *_what(what), *_ends(figure)),
-            None if figure.combined is None else figure.combined.p_two_sided(),
-        ]
-        for one in compared
-        for level, what, figure in one.differences()
-    ]
+            yield f"{one.llm}: {what.title} {verdict} ({_figure_of(figure).in_words(3, signed=True)})."
 
 
 def _what(one: ArmMeasure) -> list[Any]:
     rule = one.rule
     threshold = rule.threshold if rule is not None and rule.kind == "threshold" else None
-    return [one.when, one.measure, one.alpha, None if rule is None else rule.kind, threshold]
+    title = one.title if one.alpha is None else f"{one.title} ({percent(threshold_of(one.alpha)[0])})"
+    return [one.when, one.measure, one.alpha, None if rule is None else rule.kind, threshold, title]
 
 
-def _ends(figure: Figure) -> list[float | None]:
-    found = figure.combined
-    if found is None:
-        return [None, None, None]
-    return [found.value, *(found.interval if found.has_interval else (None, None))]
-
-
-def _objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    names = [column.name for column in columns]
-    return [dict(zip(names, row, strict=True)) for row in rows]
+def _figure_of(figure: estimators.Figure) -> Figure:
+    estimate = figure.combined
+    if estimate is None:
+        return Figure()
+    return Figure.between(estimate.value, estimate.interval if estimate.has_interval else None)
 
 
 def _arms_table(compared: Sequence[_Compared]) -> Table:
+    """People see a table for each model and belief: measures down, arms across."""
+    rows = []
+    for one in compared:
+        sizes = dict(zip(one.found.levels, zip(one.found.answers, one.found.people, strict=True), strict=True))
+        for level, what, figure in one.lines():
+            cells = [*_what(what), _figure_of(figure), *sizes[level], one.unreadable]
+            rows.append([one.llm, one.found.factor, level, *cells])
     return Table(
         "arms",
         "Figures by arm",
         ARMS,
-        _arm_rows(compared),
-        layouts=[layout for one in compared for layout in _arm_layouts(one)],
+        rows,
+        views=[
+            TableView(
+                ["figure"],
+                where={"llm": one.llm, "belief": when},
+                across="level",
+                cells="value",
+                title=f"{one.llm}: beliefs {of_belief}"
+                if of_belief
+                else f"{one.llm}: the same in all arms, up to chance",
+            )
+            for one in compared
+            for when, of_belief in OF_BELIEF.items()
+        ],
     )
 
 
-def _arm_layouts(one: _Compared) -> Iterator[Layout]:
-    """A table for each belief: measures down, arms across."""
-    for when, of_belief in OF_BELIEF.items():
-        wanted = [place for place, what in enumerate(one.wanted) if what.when == when]
-        yield Layout(
-            ["figure", *one.found.levels],
-            [
-                [
-                    _titled(one.wanted[place]),
-                    *(_cell(figures[place]) for figures in one.found.figures),
-                ]
-                for place in wanted
-            ],
-            title=f"{one.llm}: beliefs {of_belief}" if of_belief else f"{one.llm}: the same in all arms, up to chance",
-        )
-
-
 def _differences_table(compared: Sequence[_Compared]) -> Table:
+    rows = [
+        [
+            *(one.llm, one.found.factor, level, one.found.levels[0], *_what(what), _figure_of(figure)),
+            None if figure.combined is None else figure.combined.p_two_sided(),
+        ]
+        for one in compared
+        for level, what, figure in one.differences()
+    ]
     return Table(
         "arm_differences",
         "Differences between arms",
         DIFFERENCES,
-        _difference_rows(compared),
+        rows,
         note="Each arm less the first one. Levels are drawn at random, so that a difference is an effect of the arm.",
-        layouts=[layout for one in compared for layout in _difference_layouts(one)],
+        views=[
+            TableView(
+                ["figure", "belief", "value", "p"],
+                where={"llm": one.llm, "level": level},
+                title=f"{one.llm}: {level} less {one.found.levels[0]}",
+            )
+            for one in compared
+            for level in one.found.levels[1:]
+        ],
     )
-
-
-def _difference_layouts(one: _Compared) -> Iterator[Layout]:
-    first = one.found.levels[0]
-    for level in one.found.levels[1:]:
-        rows = [
-            [
-                _titled(what),
-                OF_BELIEF[what.when] or NOTHING,
-                _cell(figure, signed=True),
-                NOTHING if figure.combined is None else in_words_p(figure.combined.p_two_sided()),
-            ]
-            for of, what, figure in one.differences()
-            if of == level
-        ]
-        yield Layout(["figure", "belief", "difference", "p"], rows, title=f"{one.llm}: {level} less {first}")
-
-
-def _titled(one: ArmMeasure) -> str:
-    if one.alpha is None:
-        return one.title
-    return f"{one.title} ({100 * threshold_of(one.alpha)[0]:.1f} %)"
-
-
-def _cell(figure: Figure, *, signed: bool = False) -> str:
-    return NOTHING if figure.combined is None else _with_ends(figure.combined, signed=signed)
-
-
-def _with_ends(found: Estimate, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    text = f"{found.value:{sign}.3f}"
-    if not found.has_interval:
-        return text
-    low, high = found.interval
-    return f"{text} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
 def _short(one: ArmMeasure) -> str:
     """A row of the picture, whose names have little room."""
     when = {"prior": ", before", "posterior": ", after", None: ""}[one.when]
     if one.rule is None:
-        return f"alignment, alpha {one.alpha:g}{when}" if one.alpha is not None else "model right"
-    how = f"above {one.rule.threshold:g}" if one.rule.kind == "threshold" else "as believed"
+        return f"alignment, alpha {short(one.alpha)}{when}" if one.alpha is not None else "model right"
+    how = f"above {short(one.rule.threshold)}" if one.rule.kind == "threshold" else "as believed"
     return f"right, {how}{when}"
 
 
@@ -350,11 +308,7 @@ def _picture(one: _Compared) -> Picture | None:
     rows = [
         ForestRow(
             _short(what),
-            [
-                Whisker(None) if figure.combined is None else Whisker(figure.combined.value, *(_ends(figure)[1:]))
-                for of, other, figure in one.differences()
-                if other == what
-            ],
+            [_figure_of(figure) for _level, other, figure in one.differences() if other == what],
         )
         for what in one.wanted
         if what.measure in (ACCURACY, PERFORMANCE, CORRECT)
