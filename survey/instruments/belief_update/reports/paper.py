@@ -20,9 +20,11 @@ import bandit
 from bandit.errors import DesignError
 from predictors.errors import PredictorError
 from predictors.evaluation import auc_by_group, evaluate_with_intervals, rank_curve, rows_by_rank
-from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Picture, ReportFile
 from survey.exceptions import HunchError
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.rendering import latex, markdown, sheets_of
+from survey.figures.words import percent, short
 from survey.services.results.line_chart import Axes, Line, line_chart
 from survey.services.results.unreadable_replies import UNREADABLE
 
@@ -99,88 +101,71 @@ FEWEST = 30
 GROUP_SAMPLES = 300
 OUTCOMES = {1: "after a correct answer", 0: "after an incorrect answer"}
 
-VALUE = (
-    Column("value", "number", "The figure."),
-    Column("low", "number", "Lower end of its 95 % interval; empty where there is none."),
-    Column("high", "number", "Its upper end."),
+VALUE = FigureColumn(
+    "value",
+    "number",
+    "The figure.",
+    digits=3,
+    prefix="",
+    low="Lower end of its 95 % interval; empty where there is none.",
 )
 N = Column("n", "number", "How many rows it rests on.")
-PAPER = Column("paper", "number", "The paper's own number; empty where it has none that is known here.")
+PAPER = Column("paper", "number", "The paper's own number; empty where it has none that is known here.", digits=3)
 TABLE_1 = (
     Column("predictor", "text", "The predictor."),
     Column("metric", "text", "nll: negative log-likelihood, lower is better. auc: area under the ROC curve."),
     Column("part", "text", "overall, previous_correct (after a correct answer) or previous_incorrect."),
+    Column("score", "text", "Metric and part in words.", in_file=False),
     N,
-    *VALUE,
+    VALUE,
     PAPER,
 )
 MODELS = (
-    Column("llm", "text", "The language model."),
+    Column("llm", "text", "The language model.", heading="model"),
     Column("alpha", "number", "What a wrong deployment weighs against a missed one."),
     Column("threshold", "share", "The deployment threshold that alpha stands for: alpha / (1 + alpha)."),
-    N,
-    *VALUE,
+    replace(N, heading="pairs"),
+    VALUE,
     PAPER,
     UNREADABLE,
 )
 GROUPS = (
-    Column("evidence_task", "text", "The task generalized from; empty where it is any."),
-    Column("target_task", "text", "The task generalized to; empty where it is any."),
-    N,
-    *VALUE,
+    Column("evidence_task", "text", "The task generalized from; empty where it is any.", heading="from"),
+    Column("target_task", "text", "The task generalized to; empty where it is any.", heading="to"),
+    replace(N, heading="rows"),
+    replace(VALUE, heading="AUC"),
     PAPER,
 )
 FIGURE_2 = (
     Column("outcome", "0 or 1", "1: after a correct answer. 0: after an incorrect one."),
+    Column("after", "text", "The outcome in words.", heading="outcome", in_file=False),
     Column("figure", "text", "mean, highest or lowest predicted probability of a change."),
     N,
-    *VALUE,
+    replace(VALUE, heading="predicted change"),
     PAPER,
-    Column("q1", "text", "Highest and lowest: the evidence question."),
-    Column("q2", "text", "Highest and lowest: the target question."),
+    Column("q1", "text", "Highest and lowest: the evidence question.", heading="evidence"),
+    Column("q2", "text", "Highest and lowest: the target question.", heading="target"),
 )
 DISTRIBUTION = (
     Column("what", "text", "prior, posterior or change."),
     Column("from", "percentage points", "Lower end of the bin, included."),
     Column("to", "percentage points", "Its upper end, included in the last bin alone; equal: exactly this."),
-    N,
-    *VALUE,
+    replace(N, heading="answers"),
+    replace(VALUE, heading="share"),
 )
 RANKS = (
     Column("line", "text", "Which predictor on which answers."),
     Column("rank", "share", "The share of rows that are predicted lower, at the middle of the point."),
-    N,
-    *VALUE,
+    replace(N, heading="rows"),
+    replace(VALUE, heading="share that changed"),
 )
 
 
-@dataclass(frozen=True)
-class PaperFigure:
-    """A value with its 95 % interval, as far as it has one, and the paper's own number. Ends that are equal are no
-    interval: every resample gave the same."""
-
-    n: int
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    paper: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.low == self.high or not all(end is not None and np.isfinite(end) for end in (self.low, self.high)):
-            object.__setattr__(self, "low", None)
-            object.__setattr__(self, "high", None)
-
-    @property
-    def cells(self) -> list[Any]:
-        return [self.n, self.value, self.low, self.high, self.paper]
-
-    def __str__(self) -> str:
-        if self.value is None:
-            return "–"
-        text = f"{self.value:.3f}"
-        if self.low is not None and self.high is not None:
-            text += f" [{self.low:.3f}, {self.high:.3f}]"
-        return text if self.paper is None else f"{text} (paper: {self.paper:.3f})"
+def as_figure(value: float | None, low: float | None = None, high: float | None = None, n: int = 0) -> Figure:
+    """A figure of n rows with its interval, as far as it has one. Ends that are equal are no interval: every resample
+    gave the same."""
+    known = low is not None and high is not None and low != high and np.isfinite((low, high)).all()
+    return Figure.between(value, (low, high) if known else None, answers=n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,21 +197,31 @@ def sentence(text: str) -> Piece:
 # Tables
 
 
-def table_1(rows: Mapping[str, Mapping[tuple[str, str], PaperFigure]], note: str) -> Piece:
-    """`rows`: by predictor, the figures by metric and part; a predictor without figures has none."""
-    plain: list[list[Any]] = []
-    shown = []
-    for name, found in rows.items():
-        cells = [name]
-        for place, key in enumerate((metric, part) for metric in METRICS for part in PARTS):
+def table_1(figures: Mapping[str, Mapping[tuple[str, str], Figure]], note: str) -> Piece:
+    """`figures`: by predictor, then by metric and part; a predictor may have none."""
+    rows: list[list[Any]] = []
+    for name, own in figures.items():
+        for place, (metric, part) in enumerate((metric, part) for metric in METRICS for part in PARTS):
             paper = PAPER_TABLE_1[name][place] if name in PAPER_TABLE_1 else None
-            figure = replace(found.get(key, PaperFigure(0, None)), paper=paper)
-            plain.append([name, *key, *figure.cells])
-            cells.append(str(figure))
-        shown.append(cells)
-    header = ["predictor", *(f"{metric}{part}" for metric in METRICS.values() for part in PARTS.values())]
+            figure = own.get((metric, part), Figure(answers=0))
+            rows.append([name, metric, part, METRICS[metric] + PARTS[part], figure.answers, figure, paper])
     title = "Table 1: how well predictors foresee changes"
-    return Piece("", "", Table("table1", title, TABLE_1, plain, note=note, layouts=[Layout(header, shown)]))
+    return Piece(
+        "", "", Table("table1", title, TABLE_1, rows, note=note, views=_beside_paper(["predictor"], "score", rows))
+    )
+
+
+def _beside_paper(
+    names: Sequence[str], across: str, rows: Sequence[Sequence[Any]], headings: Mapping[Any, str] | None = None
+) -> list[TableView]:
+    """The figures, and below them the paper's own numbers where it has some, which stand last in the rows."""
+    headings = headings or {}
+    known = [place for place, row in enumerate(rows) if row[-1] is not None]
+    views = [TableView(names, across=across, cells="value", headings=headings)]
+    if known:
+        title = "The paper's own numbers"
+        views.append(TableView(names[:1], title, rows=known, across=across, cells="paper", headings=headings))
+    return views
 
 
 def model_tables(
@@ -238,32 +233,25 @@ def model_tables(
         ("table2", "accuracy", "Table 2: weighted accuracy, higher is better", PAPER_TABLE_2),
         ("table5", "cross_entropy", "Table 5: weighted binary cross-entropy, lower is better", PAPER_TABLE_5),
     ):
-        plain: list[list[Any]] = []
-        shown = []
+        rows: list[list[Any]] = []
         for score in scores:
-            cells = [score.name, str(score.pairs)]
+            own = _of_paper(paper, score.name)
             for place, alpha in enumerate(score.alphas.tolist()):
-                own = _of_paper(paper, score.name)
-                low, high = getattr(score, f"{measure}_interval")[place].tolist()
-                figure = PaperFigure(
-                    n=score.pairs,
-                    value=float(getattr(score, measure)[place]),
-                    low=low,
-                    high=high,
-                    paper=own[PAPER_ALPHAS.index(alpha)] if own and alpha in PAPER_ALPHAS else None,
-                )
-                own_unreadable = (unreadable or {}).get(score.name)
-                plain.append([score.name, alpha, float(threshold_of(alpha)[0]), *figure.cells, own_unreadable])
-                cells.append(str(figure))
-            shown.append(cells)
-        alphas = scores[0].alphas.tolist()
-        header = ["model", "pairs", *(f"alpha {alpha:g} ({100 * threshold_of(alpha)[0]:.0f} %)" for alpha in alphas)]
+                ends = getattr(score, f"{measure}_interval")[place].tolist()
+                figure = as_figure(float(getattr(score, measure)[place]), *ends)
+                of_paper = own[PAPER_ALPHAS.index(alpha)] if own and alpha in PAPER_ALPHAS else None
+                rows.append([score.name, alpha, float(threshold_of(alpha)[0]), score.pairs, figure, of_paper])
+        headings = {
+            alpha: f"alpha {short(alpha)} ({percent(threshold_of(alpha)[0], 0)})" for alpha in scores[0].alphas.tolist()
+        }
+        views = _beside_paper(["llm", "n"], "alpha", rows, headings)
+        rows = [[*row, (unreadable or {}).get(row[0])] for row in rows]
         note = (
             "In brackets: 95 % intervals over pairs. The paper heads these columns 50, 90, 95 and 99 %; its numbers "
             "are those of alpha 1, 19, 50 and 99. For Mistral Instruct at alpha 19 table 2 prints 0.393; the released "
             "answers give 0.397."
         )
-        yield name, Piece("", "", Table(name, title, MODELS, plain, note=note, layouts=[Layout(header, shown)]))
+        yield name, Piece("", "", Table(name, title, MODELS, rows, note=note, views=views))
 
 
 def _of_paper(paper: Mapping[str, tuple[float, ...]], name: str) -> tuple[float, ...] | None:
@@ -290,7 +278,7 @@ def group_table(
     Raises:
         ValueError: no group has five rows of both classes.
     """
-    plain: list[list[Any]] = []
+    rows: list[list[Any]] = []
     left_out = 0
     paper = {"table3": PAPER_TABLE_3, "table4": PAPER_TABLE_4}[name]
     weights = np.ones(len(labels)) if weights is None else weights
@@ -301,13 +289,13 @@ def group_table(
         for group, one in areas["groups"].items():
             inside = np.array([own == group for own in groups], dtype=bool) & (weights > 0)
             area = _area_of(labels[inside], scores[inside], weights[inside], cluster[inside], one["auc"])
-            plain.append([*_tasks(group), *replace(area, paper=paper.get(_tasks(group))).cells])
-    if not plain:
+            rows.append([*_tasks(group), area.answers, area, paper.get(_tasks(group))])
+    if not rows:
         raise ValueError("no group has five rows and both labels")
     note = f"{note} {left_out} groups are left out, of under five rows or of one class. The paper's numbers are BERT's."
-    shown = [[row[0] or "any", row[1] or "any", str(row[2]), str(PaperFigure(*row[2:]))] for row in plain]
-    layouts = [Layout(["from", "to", "rows", "AUC"], shown)]
-    return Piece("", "", Table(name, title, GROUPS, plain, note=note, layouts=layouts))
+    if any("" in row[:2] for row in rows):
+        note += " Where no task is named, it is any."
+    return Piece("", "", Table(name, title, GROUPS, rows, note=note))
 
 
 def _tasks(group: Hashable) -> tuple[str, str]:
@@ -321,13 +309,13 @@ def _area_of(
     weights: NDArray[np.float64],
     cluster: NDArray[np.int64],
     value: float,
-) -> PaperFigure:
+) -> Figure:
     rng = np.random.default_rng(0)
     found = evaluate_with_intervals(
         labels, scores, sample_weight=weights, cluster=cluster, rng=rng, samples=GROUP_SAMPLES
     )
     low, high = found["intervals"]["auc"]["overall"] or (None, None)
-    return PaperFigure(len(labels), value, low, high)
+    return as_figure(value, low, high, len(labels))
 
 
 # Figures
@@ -344,8 +332,8 @@ class ScoredPairs:
 
 def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
     """Mean, highest and lowest predicted change by outcome."""
-    plain: list[list[Any]] = []
-    shown, lines = [], []
+    rows: list[list[Any]] = []
+    lines = []
     edges = np.linspace(0, 1, 21)
     for outcome, words in OUTCOMES.items():
         found = pairs.get(outcome)
@@ -354,19 +342,10 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         score, n = found.score, len(found.score)
         half = 1.96 * float(score.std(ddof=1)) / n**0.5 if n > 1 else None
         mean = float(score.mean())
-        middle = PaperFigure(
-            n=n,
-            value=mean,
-            low=None if half is None else max(0.0, mean - half),
-            high=None if half is None else min(1.0, mean + half),
-            paper=PAPER_PREDICTED[outcome],
-        )
-        plain.append([outcome, "mean", *middle.cells, None, None])
-        shown.append([words, "mean", str(middle), "", ""])
+        ends = () if half is None else (max(0.0, mean - half), min(1.0, mean + half))
+        rows.append([outcome, words, "mean", n, as_figure(mean, *ends), PAPER_PREDICTED[outcome], None, None])
         for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):
-            texts = found.texts(place)
-            plain.append([outcome, which, n, float(score[place]), None, None, None, *texts])
-            shown.append([words, which, f"{score[place]:.3f}", *texts])
+            rows.append([outcome, words, which, n, Figure(score[place]), None, *found.texts(place)])
         share = np.histogram(score, bins=edges)[0] / n
         lines.append(Line(words, list(zip(((edges[:-1] + edges[1:]) / 2).tolist(), share.tolist(), strict=True))))
     if not lines:
@@ -374,15 +353,21 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
     axes = Axes(
         x="predicted probability of a change",
         y="share of pairs",
-        ticks=[(mark, f"{mark:g}") for mark in (0, 0.25, 0.5, 0.75, 1)],
+        ticks=[(mark, short(mark)) for mark in (0, 0.25, 0.5, 0.75, 1)],
         from_zero=True,
     )
     title = "Predicted change over uniform pairs"
-    header = ["outcome", "figure", "predicted change", "evidence", "target"]
     return Piece(
         "",
         "",
-        Table("figure2", f"Figure 2: {title.lower()}", FIGURE_2, plain, note=note, layouts=[Layout(header, shown)]),
+        Table(
+            "figure2",
+            f"Figure 2: {title.lower()}",
+            FIGURE_2,
+            rows,
+            note=note,
+            views=[TableView(["after", "figure", "value", "paper", "q1", "q2"])],
+        ),
         drawn("figure2", title, axes, lines),
     )
 
@@ -429,39 +414,25 @@ def _distribution(what: str, values: NDArray[np.float64], edges: Sequence[float]
             inside = (values >= low) & ((values < high) if high < edges[-1] else (values <= high))
         share = bandit.hajek(values=inside.astype(float), probability=probability, cluster=found.respondent, share=True)
         ends = share.interval if share.n_clusters > 1 and np.isfinite(share.interval).all() else (None, None)
-        rows.append([what, low, high, int(inside.sum()), share.value, *ends])
+        rows.append([what, low, high, int(inside.sum()), Figure.between(share.value, ends)])
     return rows
 
 
 def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]]], found: FirstStage) -> Piece:
-    plain = [row for of_one in rows.values() for row in of_one]
     people = len(np.unique(found.respondent))
     note = f"{len(found.prior)} answers of {people} people, by the design's weights; intervals are over people."
     if people < FEWEST:
         note += f" {people} people are too few for the intervals to be reliable."
-    shown = [
-        [
-            row[0],
-            f"{row[1]:g}" if row[1] == row[2] else f"{row[1]:g} to {row[2]:g}",
-            str(row[3]),
-            str(PaperFigure(*row[3:])),
-        ]
-        for row in plain
-    ]
     panels = {
-        what: [
-            Bar(row[1], row[2], row[4], None if row[5] is None or row[6] is None else (row[5], row[6]))
-            for row in of_one
-        ]
+        what: [Bar(low, high, share.value, share.interval) for _what, low, high, _n, share in of_one]
         for what, of_one in rows.items()
     }
-    layouts = [Layout(["what", "points", "answers", "share"], shown)]
     number = "Figure 3, left" if name == "figure3_left" else "Figure 5"
     svg = histograms(name=name, title=title, x="percentage points", panels=panels)
     return Piece(
         "",
         "",
-        Table(name, f"{number}: {title}", DISTRIBUTION, plain, note, layouts),
+        Table(name, f"{number}: {title}", DISTRIBUTION, [row for of_one in rows.values() for row in of_one], note),
         Picture(name, title, f"{title}: a histogram of each, with 95 % intervals.", partial(_write, svg)),
     )
 
@@ -481,15 +452,14 @@ class Ranked:
 def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
     """The rank of the prediction against the share that changed, a line for each predictor and its answers. Where it
     is known whose answers they are, the bands take answers of one person as dependent."""
-    plain: list[list[Any]] = []
+    rows: list[list[Any]] = []
     drawn_lines = []
     for one in lines:
         points = rank_curve(one.labels, one.scores, sample_weight=one.weights)
         for point, ends in zip(points, _bands_over_people(one), strict=False):
             point["interval"] = ends
         for p in points:
-            figure = PaperFigure(p["n"], p["observed"], *p["interval"])
-            plain.append([one.name, p["rank"], *figure.cells[:-1]])
+            rows.append([one.name, p["rank"], p["n"], as_figure(p["observed"], *p["interval"])])
         drawn_lines.append(
             Line(
                 f"{one.name} (n = {len(one.labels)})",
@@ -497,7 +467,6 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
                 [(point["interval"][0], point["interval"][1]) for point in points],
             )
         )
-    shown = [[row[0], f"{100 * row[1]:.0f} %", str(row[2]), str(PaperFigure(*row[2:]))] for row in plain]
     axes = Axes(
         x="percentile of the predicted probability of change",
         y="share that changed",
@@ -505,11 +474,10 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
         from_zero=True,
     )
     title = "Changes by rank of prediction"
-    layouts = [Layout(["line", "rank", "rows", "share that changed"], shown)]
     return Piece(
         "",
         "",
-        Table("figure3_right", f"Figure 3, right: {title.lower()}", RANKS, plain, note, layouts),
+        Table("figure3_right", f"Figure 3, right: {title.lower()}", RANKS, rows, note),
         drawn("figure3_right", title, axes, drawn_lines),
     )
 
@@ -589,36 +557,6 @@ def findings(title: str, pieces: Sequence[Piece], notes: Sequence[str] = ()) -> 
     )
 
 
-def markdown(table: Table) -> str:
-    lines = [f"**{table.title}**", ""]
-    for layout in table.layouts:
-        lines += ["| " + " | ".join(layout.header) + " |", "|" + " --- |" * len(layout.header)]
-        lines += ["| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in layout.rows]
-        lines.append("")
-    return "\n".join([*lines, table.note, ""])
-
-
-LATEX = str.maketrans(
-    {
-        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-        "–": "--",
-    }
-)
-
-
-def latex(table: Table) -> str:
-    lines = [r"\begin{table}", rf"\caption{{{table.title.translate(LATEX)}}}"]
-    for layout in table.layouts:
-        lines += [rf"\begin{{tabular}}{{l{'r' * (len(layout.header) - 1)}}}", r"\hline"]
-        lines.append(" & ".join(cell.translate(LATEX) for cell in layout.header) + r" \\ \hline")
-        lines += [" & ".join(_one_line(cell).translate(LATEX) for cell in row) + r" \\" for row in layout.rows]
-        lines += [r"\hline", r"\end{tabular}"]
-    return "\n".join([*lines, rf"\par {table.note.translate(LATEX)}", r"\end{table}", ""])
-
-
 # On a narrow screen each row of a table is a block, with the column's name before each cell: nothing is wider than it.
 STYLE = (
     "body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em;overflow-wrap:anywhere}"
@@ -656,33 +594,30 @@ def html_page(title: str, pieces: Sequence[Piece], notes: Sequence[str]) -> str:
 
 
 def _html_table(table: Table) -> Iterator[str]:
-    for layout in table.layouts:
-        if layout.title:
-            yield f"<h3>{escape(layout.title)}</h3>"
-        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in layout.header)
+    for sheet in sheets_of(table):
+        if sheet.title:
+            yield f"<h3>{escape(sheet.title)}</h3>"
+        head = "".join(f'<th scope="col">{escape(title)}</th>' for title in sheet.header)
         yield f"<table><thead><tr>{head}</tr></thead><tbody>"
-        for row in layout.rows:
+        for row in sheet.texts():
             cells = (
-                f'<td data-label="{escape(name)}"{_class_of(cell)}>{_html_cell(cell)}</td>'
-                for name, cell in zip(layout.header, row, strict=True)
+                f'<td data-label="{escape(name)}"{_class_of(text)}>{_html_cell(text)}</td>'
+                for name, text in zip(sheet.header, row, strict=True)
             )
             yield f"<tr>{''.join(cells)}</tr>"
         yield "</tbody></table>"
+        if sheet.note:
+            yield f"<p>{escape(sheet.note)}</p>"
     if table.note:
         yield f"<p>{escape(table.note)}</p>"
 
 
-def _class_of(cell: object) -> str:
-    return ' class="text"' if len(str(cell)) > A_TEXT else ""
+def _class_of(text: str) -> str:
+    return ' class="text"' if len(text) > A_TEXT else ""
 
 
-def _html_cell(cell: object) -> str:
+def _html_cell(text: str) -> str:
     """A cell; of a long text its beginning, which opens to the whole."""
-    text = _one_line(cell)
     if len(text) <= LONGEST:
         return escape(text)
     return f"<details><summary>{escape(text[:LONGEST])}…</summary>{escape(text)}</details>"
-
-
-def _one_line(cell: object) -> str:
-    return " ".join(str(cell).split())

@@ -1,7 +1,7 @@
 """The paper's figures 4, 6 and 7 from plain data, as `paper` has the others. Imports no rows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.contracts.reports import Layout, Picture, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Picture
+from survey.figures import Column, Figure, Table, TableView
 from survey.services.results.line_chart import Axes, Line
 from survey.services.results.unreadable_replies import UNREADABLE
 
 from .figure7 import CalibrationLine, calibration_svg
-from .paper import OUTCOMES, VALUE, N, PaperFigure, Piece, ScoredPairs, drawn, share_over_people
+from .paper import OUTCOMES, VALUE, N, Piece, ScoredPairs, as_figure, drawn, share_over_people
 
 EXTREME_PAIRS = 10
 SHOWN_PAIRS = 20
@@ -27,12 +27,19 @@ FIGURE_4 = (
         "share: how often the model is wrong on the target, after an answer that it really gave right on the evidence. "
         "pair: one pair that misled people.",
     ),
-    Column("llm", "text", "The language model."),
+    Column("llm", "text", "The language model.", heading="model"),
     Column("rise", "text", "share: of which answers, by how far the belief rose. any: all of them."),
-    N,
-    *VALUE,
-    Column("q1", "text", "pair: the evidence question, which the model answered correctly."),
-    Column("q2", "text", "pair: the target question, which it then answered wrongly."),
+    replace(N, heading="answers"),
+    replace(VALUE, digits=None),
+    Column(
+        "q1",
+        "text",
+        "pair: the evidence question, which the model answered correctly.",
+        heading="evidence, answered right",
+    ),
+    Column(
+        "q2", "text", "pair: the target question, which it then answered wrongly.", heading="target, answered wrongly"
+    ),
     Column("source1", "text", "pair: the task of the first."),
     Column("source2", "text", "pair: the task of the second."),
     UNREADABLE,
@@ -42,20 +49,22 @@ FIGURE_6 = (
     Column("figure", "text", "highest or lowest: which end of the predictions."),
     Column("place", "number", "1 is the most extreme."),
     Column("n", "number", "How many pairs were scored under this outcome."),
-    Column("value", "share", "The predicted probability of a change."),
-    Column("q1", "text", "The evidence question."),
-    Column("q2", "text", "The target question."),
+    Column(
+        "value", "share", "The predicted probability of a change.", heading="predicted change", style="number", digits=3
+    ),
+    Column("q1", "text", "The evidence question.", heading="evidence"),
+    Column("q2", "text", "The target question.", heading="target"),
 )
 FIGURE_7 = (
-    Column("answerers_are", "text", "Whose answers: people or language models."),
+    Column("answerers_are", "text", "Whose answers: people or language models.", heading="answerers"),
     Column("from", "percentage points", "Lower end of the region of posterior belief, included."),
     Column("to", "percentage points", "Its upper end; only 100 is included."),
-    Column("n", "number", "Stated posteriors in the region with an answerer that bears on them."),
-    *VALUE,
-    Column("mean_belief", "percentage points", "The mean of these posteriors."),
+    Column("n", "number", "Stated posteriors in the region with an answerer that bears on them.", heading="beliefs"),
+    replace(VALUE, heading="accuracy"),
+    Column("mean_belief", "percentage points", "The mean of these posteriors.", digits=1),
     Column("respondents", "number", "Who stated them."),
     Column("questions", "number", "The target questions."),
-    Column("answerers", "number", "Who answered."),
+    Column("answerers", "number", "Who answered.", heading="who answered"),
     UNREADABLE,
 )
 
@@ -78,25 +87,22 @@ class SeenRight:
 @dataclass(frozen=True)
 class MisleadingPair:
     """A pair on which the model was right on the evidence and wrong on the target: questions and tasks, by how much the
-    belief rose and from how many answers."""
+    belief rose, in points or as a probability, and from how many answers."""
 
     llm: str
     texts: tuple[str, str]
     tasks: tuple[str, str]
     n: int
-    rise: float
-    low: float | None = None
-    high: float | None = None
+    rise: Figure
 
 
 @dataclass(frozen=True)
 class Rises:
     """From which rise on answers count, with its words; the first is a number below all, for any. `unit` names them
-    on the axis, `pair` is how a pair's rise is written."""
+    on the axis."""
 
     least: Sequence[tuple[float, str]]
     unit: str
-    pair: Callable[[MisleadingPair], str]
 
 
 def figure_4(
@@ -113,9 +119,9 @@ def figure_4(
     Raises:
         ValueError: no model was right on any evidence.
     """
-    plain: list[list[Any]] = []
+    rows: list[list[Any]] = []
     known = unreadable or {}
-    shown, lines = [], []
+    lines = []
     for one in models:
         points = []
         for place, (least, words) in enumerate(rises.least):
@@ -124,20 +130,14 @@ def figure_4(
                 continue
             value = float(np.average(one.wrong[inside], weights=one.weight[inside]))
             ends = share_over_people(one.wrong, one.weight, one.respondent, inside)
-            figure = PaperFigure(int(inside.sum()), value, *ends)
-            plain.append(["share", one.llm, words, *figure.cells[:-1], *[None] * 4, known.get(one.llm)])
-            shown.append([one.llm, words, str(figure.n), str(figure)])
+            share = replace(as_figure(value, *ends), unit="share")
+            rows.append(["share", one.llm, words, int(inside.sum()), share, *[None] * 4, known.get(one.llm)])
             points.append((place, value, ends))
         if points:
             lines.append(Line(one.llm, [(x, y) for x, y, _ in points], [(low, high) for _, _, (low, high) in points]))
     if not lines:
         raise ValueError("no language model was right on an evidence question and has answered the target too")
-    plain += [
-        ["pair", one.llm, None, one.n, one.rise, one.low, one.high, *one.texts, *one.tasks, known.get(one.llm)]
-        for one in pairs
-    ]
-    listed = [[one.llm, rises.pair(one), str(one.n), *one.texts] for one in pairs[:SHOWN_PAIRS]]
-    rest = f" figure4.csv has all {len(pairs)}." if len(pairs) > SHOWN_PAIRS else ""
+    rows += [["pair", one.llm, None, one.n, one.rise, *one.texts, *one.tasks, known.get(one.llm)] for one in pairs]
     title = "How often a model fails after an answer that raised belief"
     last = max(place for line in lines for place, _share in line.points)  # Nothing was so high beyond it.
     axes = Axes(
@@ -146,19 +146,20 @@ def figure_4(
         ticks=[(place, words) for place, (_least, words) in enumerate(rises.least) if place <= last],
         from_zero=True,
     )
-    layouts = [
-        Layout(["model", "rise", "answers", "wrong on the target"], shown),
-        Layout(
-            ["model", "rise", "answers", "evidence, answered right", "target, answered wrongly"],
-            listed,
+    views = [
+        TableView({"llm": "", "rise": "", "n": "", "value": "wrong on the target"}, where={"figure": "share"}),
+        TableView(
+            {"llm": "", "value": "rise", "n": "", "q1": "", "q2": ""},
+            where={"figure": "pair"},
             title="Figure 4: answers that misled people",
-            note=("The largest rises first." + rest) if pairs else "No pair misled people.",
+            note="The largest rises first." if pairs else "No pair misled people.",
+            most=SHOWN_PAIRS,
         ),
     ]
     return Piece(
         "",
         "",
-        Table("figure4", f"Figure 4: {title.lower()}", FIGURE_4, plain, f"{note} {NO_NUMBER}", layouts),
+        Table("figure4", f"Figure 4: {title.lower()}", FIGURE_4, rows, f"{note} {NO_NUMBER}", views=views),
         drawn("figure4", title, axes, lines),
     )
 
@@ -172,8 +173,8 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
     Raises:
         ValueError: there is no prediction.
     """
-    plain: list[list[Any]] = []
-    lines, layouts = [], []
+    rows: list[list[Any]] = []
+    lines, views = [], []
     for outcome, words in OUTCOMES.items():
         found = pairs.get(outcome)
         if found is None or not len(found.score):
@@ -181,39 +182,34 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
         order = np.argsort(-found.score, kind="stable")
         for which, places in (("highest", order), ("lowest", order[::-1])):
             chosen = places[:most].tolist()
-            scores = found.score[chosen].tolist()
-            texts = [found.texts(place) for place in chosen]
-            numbers = range(1, len(chosen) + 1)
-            plain += [
-                [outcome, which, number, len(order), score, *both]
-                for number, score, both in zip(numbers, scores, texts, strict=True)
+            points = list(enumerate(found.score[chosen].tolist(), start=1))
+            rows += [
+                [outcome, which, number, len(order), score, *found.texts(place)]
+                for (number, score), place in zip(points, chosen, strict=True)
             ]
-            lines.append(Line(f"{which}, {words}", list(zip(numbers, scores, strict=True))))
-            layouts.append(
-                Layout(
-                    ["place", "predicted change", "evidence", "target"],
-                    [
-                        [str(number), f"{score:.3f}", *both]
-                        for number, score, both in zip(numbers, scores, texts, strict=True)
-                    ],
+            lines.append(Line(f"{which}, {words}", points))
+            views.append(
+                TableView(
+                    ["place", "value", "q1", "q2"],
+                    where={"outcome": outcome, "figure": which},
                     title=f"Figure 6: the {which} predictions {words}",
                 )
             )
-    if not plain:
+    if not rows:
         raise ValueError("no pair has a prediction")
-    if len({row[4] for row in plain}) == 1:
+    if len({row[4] for row in rows}) == 1:
         note += " The predictor gives every pair the same number, so that which pairs stand here means nothing."
     title = "The highest and lowest predictions"
     axes = Axes(
         x="place",
         y="predicted probability of a change",
-        ticks=[(place, str(place)) for place in range(1, max(row[2] for row in plain) + 1)],
+        ticks=[(place, str(place)) for place in range(1, max(row[2] for row in rows) + 1)],
         from_zero=True,
     )
     return Piece(
         "",
         "",
-        Table("figure6", f"Figure 6: {title.lower()}", FIGURE_6, plain, f"{note} {NO_NUMBER}", layouts),
+        Table("figure6", f"Figure 6: {title.lower()}", FIGURE_6, rows, f"{note} {NO_NUMBER}", views=views),
         drawn("figure6", title, axes, lines),
     )
 
@@ -224,38 +220,24 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
 def figure_7(lines: Sequence[CalibrationLine], note: str, unreadable: Mapping[str, int]) -> Piece:
     """How often answerers are right, by what was expected of them, with intervals of 1.96 standard errors.
     `unreadable`: how many of the language models' replies could not be read, by the line's name."""
-    plain: list[list[Any]] = []
-    shown = []
+    rows: list[list[Any]] = []
     for line in lines:
         for one in line.regions:
             half = 1.96 * one.standard_error
-            known = bool(np.isfinite(one.accuracy))
-            figure = PaperFigure(
-                one.beliefs,
-                one.accuracy if known else None,
-                max(0.0, one.accuracy - half) if np.isfinite(half) else None,
-                min(1.0, one.accuracy + half) if np.isfinite(half) else None,
-            )
+            ends = (max(0.0, one.accuracy - half), min(1.0, one.accuracy + half)) if np.isfinite(half) else ()
             belief = one.mean_belief if np.isfinite(one.mean_belief) else None
-            plain.append(
+            rows.append(
                 [
-                    *(line.name, one.lower, one.upper, *figure.cells[:-1], belief),
+                    *(line.name, one.lower, one.upper, one.beliefs, as_figure(one.accuracy, *ends), belief),
                     *(one.respondents, one.questions, one.answerers, unreadable.get(line.name)),
                 ]
             )
-            shown.append(
-                [
-                    *(line.name, f"{one.lower} to {one.upper} %", str(one.beliefs), str(figure)),
-                    *("–" if belief is None else f"{belief:.1f} %", str(one.answerers)),
-                ]
-            )
     title = "Do people foresee who answers correctly?"
-    layouts = [Layout(["answerers", "belief", "beliefs", "accuracy", "mean belief", "who answered"], shown)]
     words = "The accuracy of the answerers in three regions of what people expected of them, with standard errors."
     return Piece(
         "",
         "",
-        Table("figure7", f"Figure 7: {title[0].lower()}{title[1:]}", FIGURE_7, plain, f"{note} {NO_NUMBER}", layouts),
+        Table("figure7", f"Figure 7: {title[0].lower()}{title[1:]}", FIGURE_7, rows, f"{note} {NO_NUMBER}"),
         Picture("figure7", title, words, partial(_draw, lines)),
     )
 

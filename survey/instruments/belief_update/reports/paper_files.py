@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from predictors.comparison import PredictorComparison
 from predictors.datasets import PairTable, numbered, plain_text
 from survey.exceptions import HunchError
+from survey.figures import Figure
 
 from .alignment import PAPER_AVERAGES, AlignmentComparison
 from .alignment_files import Matched, Sample, match, read_answers
@@ -19,10 +20,10 @@ from .paper import (
     METRICS,
     PAPER_ALPHAS,
     PARTS,
-    PaperFigure,
     Piece,
     Ranked,
     ScoredPairs,
+    as_figure,
     figure_2,
     figure_3_right,
     group_table,
@@ -38,7 +39,6 @@ NO_PEOPLE = "it needs beliefs and answers of people, which no file has: hunch pa
 PREDICTED = Rises(
     least=((-1.0, "any"), (0.25, "0.25 or more"), (0.5, "0.5 or more"), (0.75, "0.75 or more")),
     unit="predicted probability that the correct answer changes the belief",
-    pair=lambda one: f"{one.rise:.3f}",
 )
 ON_TEST_FILE = "The rows are those of the test file, which may hold extremes of the predictions."
 
@@ -109,15 +109,14 @@ def pieces_from(
 
 
 def _table_1(measured: Measured) -> Piece:
-    rows: dict[str, dict[tuple[str, str], PaperFigure]] = {}
+    rows: dict[str, dict[tuple[str, str], Figure]] = {}
     for name, one in measured.found["metrics"].items():
         rows[name] = {}
         values: Mapping[str, Mapping[str, float | None]] = {"nll": one["nll"], "auc": one["auc"]}
         ends: Mapping[str, Mapping[str, Any]] = {"nll": one["intervals"]["nll"], "auc": one["intervals"]["auc"]}
         for metric in METRICS:
             for part in PARTS:
-                low, high = ends[metric][part] or (None, None)
-                rows[name][metric, part] = PaperFigure(one["n"], values[metric][part], low, high)
+                rows[name][metric, part] = as_figure(values[metric][part], *(ends[metric][part] or ()), n=one["n"])
     rows |= {name: {} for name in measured.failures}
     reasons = "".join(f" Not measured: {reason}." for reason in measured.failures.values())
     note = f"{measured.found['n']} test rows; intervals are over pairs. {ON_TEST_FILE}{_repeats(measured)}{reasons}"
@@ -197,11 +196,11 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
                 texts=(plain_text(sample.evidence[row][1]), plain_text(sample.target[row][1])),
                 tasks=(sample.evidence[row][0], sample.target[row][0]),
                 n=1,
-                rise=float(sample.change_if_correct[row]),
+                rise=Figure(sample.change_if_correct[row]),
             )
             for row in right[(trial.correct[right] < 0.5) & (trial.outcome[right] > 0.5)].tolist()
         ]
-    pairs.sort(key=lambda one: (-one.rise, one.llm))
+    pairs.sort(key=lambda one: (-(one.rise.value or 0.0), one.llm))
     note = (
         f"Pairs of {Path(sample.file).name} whose evidence the model answered correctly: how often it is wrong on the "
         "target, over all of them and over those where a change of belief is predicted. Files hold no beliefs, so that "

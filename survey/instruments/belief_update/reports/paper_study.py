@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from survey.exceptions import HunchError, StateRefused
+from survey.figures import Figure
+from survey.figures.words import counted
 from survey.models import Assignment, PredictorRun, Stage, Study
 from survey.services.answers.counting import (
     design_weights,
@@ -32,10 +34,10 @@ from .paper import (
     METRICS,
     PARTS,
     FirstStage,
-    PaperFigure,
     Piece,
     Ranked,
     ScoredPairs,
+    as_figure,
     figure_2,
     figure_3_left,
     figure_3_right,
@@ -54,7 +56,6 @@ ALIGNMENT_SAMPLES = 500
 POINTS = Rises(
     least=((-101, "any"), (1, "1 or more"), (5, "5 or more"), (10, "10 or more"), (20, "20 or more")),
     unit="by how many points the belief rose after the correct answer",
-    pair=lambda one: f"+{one.rise:.1f} points",
 )
 
 
@@ -153,12 +154,12 @@ def _trained(items: int) -> str:
     return f"{items} more items are left out: answers to their pair trained. " if items else ""
 
 
-def _figures(line: LeaderboardLine) -> dict[tuple[str, str], PaperFigure]:
+def _figures(line: LeaderboardLine) -> dict[tuple[str, str], Figure]:
     found = {}
     for metric in METRICS:
         for part in PARTS:
             cell = line.figures[metric][part]
-            found[metric, part] = PaperFigure(line.n or 0, cell.value, cell.low, cell.high)
+            found[metric, part] = as_figure(cell.value, cell.low, cell.high, line.n or 0)
     return found
 
 
@@ -197,14 +198,16 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
     if stored.both_outcomes_sha256:
         rows = files.load_array(stored.both_outcomes_sha256)
-        words = f"{len(rows) // 2:,} uniform pairs, each under both outcomes, scored by {stored.predictor_run}."
+        words = (
+            f"{counted(len(rows) // 2, 'uniform pair')}, each under both outcomes, scored by {stored.predictor_run}."
+        )
     else:
         rows = pool_rows(stored)
         if len(rows) > UNIFORM_PAIRS:
             chosen = generator(stored.stage.seed, "paper figure 2").choice(len(rows), UNIFORM_PAIRS, replace=False)
             rows = rows[np.sort(chosen)]
         words = (
-            f"{len(rows):,} uniform pairs of stage {stored.stage.index}, each under one outcome, scored by "
+            f"{counted(len(rows), 'uniform pair')} of stage {stored.stage.index}, each under one outcome, scored by "
             f"{stored.predictor_run}. {_under_both(study)}"
         )
     found = {}
@@ -245,9 +248,7 @@ def _figure_4(study: Study, answered: Sequence[Assignment]) -> Piece:
             texts=(one.evidence.plain, one.target.plain),
             tasks=(one.evidence.task.name, one.target.task.name),
             n=one.answers,
-            rise=one.gain,
-            low=one.low,
-            high=one.high,
+            rise=Figure(one.gain, one.low, one.high),
         )
         for one in failures
     ]
