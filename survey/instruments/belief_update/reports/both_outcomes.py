@@ -15,6 +15,7 @@ from survey import queues
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, ArgumentErrors, Given
 from survey.exceptions import StateRefused
+from survey.figures.words import integer
 from survey.models import CandidateSet, Study
 from survey.services.base import files
 from survey.services.base.auditing import record
@@ -91,7 +92,7 @@ def _make(work: Work) -> Mapping[str, Any]:
 def _check(study: Study, given: Given) -> None:
     text = given.one("pairs")
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_PAIRS):
-        raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {MOST_PAIRS:,}"]})
+        raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MOST_PAIRS)}"]})
 
 
 KIND = JobKind(

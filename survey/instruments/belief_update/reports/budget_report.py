@@ -10,6 +10,7 @@ import bandit
 from bandit.candidates import universe_size
 from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures.words import integer
 from survey.models import Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.studies.checking import PLATFORM_FEE
@@ -125,8 +126,8 @@ def _notes(study: Study) -> Iterator[str]:
         yield "The study file names no reward: nothing is paid here."
     if config.candidates.kind != "pool":
         yield (
-            f"The study draws from all pairs; {AS_POOL:,} of them, drawn anew for each stage, stand for these here, "
-            "where proportional can draw too; the study itself would need a pool for that."
+            f"The study draws from all pairs; {integer(AS_POOL)} of them, drawn again for each stage, stand for these "
+            "here, where proportional can draw too; the study itself would need a pool for that."
         )
     if any(config.roles_of(number) != config.roles for number in range(config.pilots + 1, len(config.stages) + 1)):
         yield "Some stages have roles of their own; those of the whole study are simulated throughout."

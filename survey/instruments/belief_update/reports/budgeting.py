@@ -15,6 +15,7 @@ from bandit.designs import LEAST_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
 from bandit.roles import plan_roles
 from survey.exceptions import FileErrors, Problem
+from survey.figures.words import number, percent, points, short
 from survey.models import Question
 from survey.services.banks.importing import find_bank
 from survey.services.results import budget_files
@@ -155,7 +156,7 @@ def plan_budget(
         NotFound: no such bank.
     """
     asked = list(policies) or [Policy(policy.name, policy.build()) for policy in config.policies]
-    points, left_out = frontier_of(config)
+    designs, left_out = frontier_of(config)
     study = config.study
     same: dict[str, Any] = {
         "world": world or world_of(config),
@@ -173,7 +174,7 @@ def plan_budget(
         "jobs": jobs,
         "progress": progress,
     }
-    along = [Policy(f"{kind} {value}", design) for kind, value, design in points]
+    along = [Policy(f"{kind} {value}", design) for kind, value, design in designs]
     try:
         outlooks = budget.simulate(policies=asked, studies=config.studies, **same)
         traced = budget.simulate(policies=along, studies=_frontier_studies(config), **same)
@@ -183,7 +184,7 @@ def plan_budget(
         config=config,
         costs=costs_of(config),
         outlooks=tuple(outlooks),
-        frontier=tuple(_point(kind, value, one) for (kind, value, _design), one in zip(points, traced, strict=True)),
+        frontier=tuple(_point(kind, value, one) for (kind, value, _design), one in zip(designs, traced, strict=True)),
         left_out=left_out,
     )
 
@@ -216,7 +217,7 @@ def frontier_of(config: BudgetConfig) -> tuple[list[tuple[str, float, Design]], 
                 roles = plan_roles(booklets=sittings, size=study.items, holdout=study.holdout, controls=study.controls)
                 design.allocate(roles.sampled.items, design.ends(study.candidates).sizes)
         except DesignError as exc:
-            left_out.append(f"{kind} {value:g} is not on the frontier: {exc}")
+            left_out.append(f"{kind} {short(value)} is not on the frontier: {exc}")
         else:
             fitting.append((kind, value, design))
     return fitting, tuple(left_out)
@@ -283,24 +284,24 @@ def _sentence(config: BudgetConfig, costs: Costs, one: PolicyOutlook) -> str:
         EVIDENCE: "between evidence and none",
     }
     found = ", ".join(
-        f"{100 * size:.1f} points {effects[name]}"
+        f"{points(size)} {effects[name]}"
         for name, size in zip(budget.EFFECTS, one.detectable, strict=True)
         if size is not None
     )
     width = one.widths[0]
     precise = (
-        f"the share of beliefs that change over all pairs within {50 * width:.1f} points (95 % interval)"
+        f"the share of beliefs that change over all pairs within {points(width / 2)} (95 % interval)"
         if math.isfinite(width)
         else "no share over all pairs, since some pairs have no chance of being shown"
     )
     stages = len(config.study.sittings)
     return (
-        f"With {costs.people} people in {stages} stage{'' if stages == 1 else 's'} of {config.study.items} items a "
-        f'person, of whom {costs.complete:.0f} are expected to finish, the policy "{one.name}" is expected to find '
-        f"{one.total:,.0f} changes of belief ({one.per_answer:.2f} an answer) and to estimate {precise}"
+        f"With {costs.people} people in {stages} stage{'' if stages == 1 else 's'} of {config.study.items} items per "
+        f'person, of whom {number(costs.complete, 0)} are expected to finish, the policy "{one.name}" is expected to '
+        f"find {number(one.total, 0)} changes of belief ({number(one.per_answer)} per answer) and to estimate {precise}"
         + (f"; with 80 % power (two-sided, 5 %) it detects differences of {found}" if found else "")
-        + f". This takes {costs.hours:,.0f} hours of people's time and costs {costs.total:,.2f} {costs.currency}, "
-        f"platform fee included. (Simulated: {one.studies} studies with a stated truth, in which "
-        f"{100 * config.truth.changes_incorrect:.0f} % of beliefs change after an incorrect and "
-        f"{100 * config.truth.changes_correct:.0f} % after a correct answer.)"
+        + f". This takes {number(costs.hours, 0)} hours of people's time and costs {number(costs.total)} "
+        f"{costs.currency}, platform fee included. (Simulated: {one.studies} studies with a stated truth, in which "
+        f"{percent(config.truth.changes_incorrect, 0)} of beliefs change after an incorrect and "
+        f"{percent(config.truth.changes_correct, 0)} after a correct answer.)"
     )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.fragility import Fragility, fragile_means
+from survey.figures.words import number, short
 
 Floats = NDArray[np.float64]
 
@@ -47,11 +48,12 @@ def why_beliefs_decide_nothing(belief: ArrayLike, rule: Rule) -> str:
     lowest, highest = float(beliefs.min()), float(beliefs.max())
     if rule.kind == "proportional" or lowest <= rule.threshold < highest:
         return ""
+    threshold = short(rule.threshold)
     spread = "mixture beliefs lie between the average posteriors, regression beliefs spread wider"
     if highest <= rule.threshold:
-        return f"no belief is above {highest:.3f}, so that a threshold of {rule.threshold:g} deploys nothing; {spread}"
+        return f"no belief is above {number(highest, 3)}, so that a threshold of {threshold} deploys nothing; {spread}"
     return (
-        f"no belief is below {lowest:.3f}, so that a threshold of {rule.threshold:g} deploys every model everywhere, "
+        f"no belief is below {number(lowest, 3)}, so that a threshold of {threshold} deploys every model everywhere, "
         f"and what people get is its plain accuracy; {spread}"
     )
 

@@ -4,8 +4,9 @@ from dataclasses import asdict
 from functools import partial
 
 from predictors.hardness import COLUMNS as BESIDE
-from survey.contracts.reports import Argument, Findings, Given, Report, ReportFile, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Report, ReportFile
+from survey.figures import Column, Table
+from survey.figures.words import counted
 from survey.models import Study
 
 from . import releasing
@@ -38,7 +39,7 @@ class ReleaseReport(Report):
     def make(self, study: Study, given: Given) -> Findings:
         found = releasing.release_of(study, releasing.checked_names(given.one("columns")))
         page = releasing.readme(found)
-        lines = [f"{len(found.train):,} training rows, {len(found.test):,} test rows"]
+        lines = [f"{counted(len(found.train), 'training row')}, {counted(len(found.test), 'test row')}"]
         notes = [f"no {releasing.TEST}: {found.without_test}"] if found.without_test else []
         return Findings(
             title=f"Release of {study.slug}: {study.title}",
