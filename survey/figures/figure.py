@@ -73,6 +73,11 @@ class Figure:
         return self.value is not None and math.isfinite(self.value)
 
     @property
+    def or_nan(self) -> float:
+        """Its value for arithmetic; NaN where there is none."""
+        return math.nan if self.value is None else self.value
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """The ends of its interval; None without one."""
         return None if self.low is None or self.high is None else (self.low, self.high)

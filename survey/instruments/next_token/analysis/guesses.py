@@ -131,7 +131,7 @@ def perplexity(model: ModelGuesses, table: GuessTable) -> Bounded:
     if not nats.is_defined:
         return UNDEFINED
     low, high = (None if end is None else math.exp(end) for end in (nats.low, nats.high))
-    return Bounded(math.exp(nats.value), low, high)
+    return Bounded(math.exp(nats.or_nan), low, high)
 
 
 def most_bits(right: float, characters: int) -> float:

@@ -14,7 +14,7 @@ def one_study(name: str, plan: GuessPlan, seed: int, number: int) -> list[float]
     """People's share and the widths of the intervals of it, of people less the model, and of the most frequent guess;
     NaN where not known."""
     found = study(GuessWorld(), plan, rng=generator(seed, "next-token budget", name, number))
-    return [found.people.value, *(_width(one) for one in (found.people, found.difference, found.together))]
+    return [found.people.or_nan, *(_width(one) for one in (found.people, found.difference, found.together))]
 
 
 def _width(figure: Bounded) -> float:

@@ -101,7 +101,7 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
 
         def draw(path: Path) -> None:
             dots = [(name, n, right / n) for name, n, right, _models in listed]
-            lines = [(model.name, analysis.mean(model.right, table).value) for model in table.models]
+            lines = [(model.name, analysis.mean(model.right, table).or_nan) for model in table.models]
             path.write_text(charts.dots(dots, lines), encoding="utf-8", newline="")
 
         pictures.append(

@@ -21,6 +21,6 @@ def one_study(name: str, world: ReadingWorld, plan: ReadingPlan, seed: int, numb
 
 def _parts(figure: Bounded) -> tuple[float, float, float]:
     if figure.low is None or figure.high is None:
-        return figure.value, math.nan, math.nan
-    error = math.nan if figure.error is None else figure.error
-    return figure.value, (figure.high - figure.low) / 2, error
+        return figure.or_nan, math.nan, math.nan
+    error = math.nan if figure.standard_error is None else figure.standard_error
+    return figure.or_nan, (figure.high - figure.low) / 2, error

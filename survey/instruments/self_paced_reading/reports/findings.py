@@ -140,7 +140,7 @@ def _ms(value: Bounded) -> str:
 
 def _share(value: Bounded) -> str:
     end = "" if value.low is None or value.high is None else f" (95 %: {100 * value.low:.1f} to {100 * value.high:.1f})"
-    return f"{100 * value.value:.1f} %{end}"
+    return f"{100 * value.or_nan:.1f} %{end}"
 
 
 def _cleaning_table(material: ReadingMaterial) -> Table:
@@ -232,8 +232,8 @@ def _words_table(material: ReadingMaterial) -> Table:
     return Table("reading_words", "Words", WORDS, rows, layouts=[layout])
 
 
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _known(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Sequence[Picture]:

@@ -225,7 +225,7 @@ def _two_people(rows: ReaderRows) -> Bounded:
 def _share(found: Bounded) -> Bounded:
     if found.low is None or found.high is None:
         return found
-    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
+    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
 
 
 def _fisher(correlation: float, variance: float, degrees: float) -> Bounded:
@@ -269,7 +269,7 @@ def _ratio_to_root(
 
 
 def _clipped(found: Bounded) -> Bounded:
-    value = min(1.0, max(-1.0, found.value))
+    value = min(1.0, max(-1.0, found.or_nan))
     if found.low is None or found.high is None:
         return Bounded(value)
-    return Bounded(value, max(-1.0, found.low), min(1.0, found.high), found.error)
+    return Bounded(value, max(-1.0, found.low), min(1.0, found.high), found.standard_error)

@@ -77,7 +77,7 @@ class ForecasterCalibration:
     def perplexity(self) -> Bounded:
         """2 to the bits: as good as certain among so many equally likely outcomes."""
         ends = [None if end is None else 2.0**end for end in (self.bits.low, self.bits.high)]
-        return Bounded(2.0**self.bits.value, *ends) if self.bits.is_defined else UNDEFINED
+        return Bounded(2.0**self.bits.or_nan, *ends) if self.bits.is_defined else UNDEFINED
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: b
 def _in_unit(found: Bounded) -> Bounded:
     if found.low is None or found.high is None:
         return found
-    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.error)
+    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
 
 
 def _bins(one: Forecasts, count: int) -> Iterator[ReliabilityBin]:

@@ -8,12 +8,12 @@ multiway clustering", Journal of Business & Economic Statistics 29, 2011). Peopl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bandit
+from survey.figures import Figure as Bounded
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,21 +23,7 @@ LEVEL = 0.975
 Z = 1.959963984540054
 
 
-@dataclass(frozen=True)
-class Bounded:
-    """A figure with its 95 % interval; NaN where it is not defined, and `low`, `high` None where no interval is."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    error: float | None = None
-
-    @property
-    def is_defined(self) -> bool:
-        return math.isfinite(self.value)
-
-
-UNDEFINED = Bounded(math.nan)
+UNDEFINED = Bounded()
 
 
 def two_way_variance(added: Floats, person: Ints, item: Ints) -> float:

@@ -150,7 +150,7 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
                 shrunk=shrunk,
             )
         )
-    largest = [abs(one.shrunk.value if one.shrunk.is_defined else one.gap) for one in found]
+    largest = [abs(one.shrunk.or_nan if one.shrunk.is_defined else one.gap) for one in found]
     return [found[place] for place in sorted(range(len(found)), key=lambda place: (-largest[place], place))]
 
 
