@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.admin.pictures import inline
-from survey.instruments.belief_update.reports.calibrating import human_calibration
-from survey.instruments.belief_update.reports.expectations import perplexity_table
+from survey.instruments.belief_update.reports.calibration.calibrating import human_calibration
+from survey.instruments.belief_update.reports.calibration.expectations import perplexity_table
 from survey.models import ApiToken, Study
 from tests import cast
 from tests.admin.conftest import client_of

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from survey.exceptions import HunchError, NotFound, StateRefused
-from survey.instruments.belief_update.reports.calibrating import human_calibration, people_studies
+from survey.instruments.belief_update.reports.calibration.calibrating import human_calibration, people_studies
 from survey.models import Bank, ModelAnswer, Question, Sitting, Task
 from tests import cast
 from tests.survey.foresight import N, belief_study, even, model, open_one, people_study

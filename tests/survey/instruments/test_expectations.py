@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from survey.figures.rendering import plain
-from survey.instruments.belief_update.reports.expectations import FLOOR, expectations, perplexity_table
-from survey.instruments.belief_update.reports.figure7 import RealAnswers
+from survey.instruments.belief_update.reports.calibration.expectations import FLOOR, expectations, perplexity_table
+from survey.instruments.belief_update.reports.calibration.figure7 import RealAnswers
 
 from .test_figure7 import answers, beliefs
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from survey.instruments.belief_update.reports.figure7 import (
+from survey.instruments.belief_update.reports.calibration.figure7 import (
     REGIONS,
     BeliefsAboutOthers,
     RealAnswers,

@@ -20,7 +20,9 @@ from survey.figures import Figure
 from survey.figures.rendering import sheets_of
 from survey.instruments.belief_update.management.commands import paper as command
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports import aligning, paper, paper_study
+from survey.instruments.belief_update.reports.alignment.scores import aligning
+from survey.instruments.belief_update.reports.paper.pieces import pieces as paper
+from survey.instruments.belief_update.reports.paper.pieces import study as paper_study
 from survey.models import Assignment, AuditEntry, Job, Slot, Stage, Study
 from survey.services.answers.counting import frozen_answers
 from survey.services.answers.majorities import majorities_of

@@ -22,7 +22,7 @@ from predictors.evaluation.agreement import agreement
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.models import Explanation, ReasonCode
 from survey.instruments.belief_update.options import OLDER
-from survey.instruments.belief_update.reports.reasons import reasons_of
+from survey.instruments.belief_update.reports.reasons.written import reasons_of
 from survey.models import Assignment, AuditEntry, Response, Study
 from survey.services.results import reports
 from survey.services.sittings.withdrawal import withdraw
