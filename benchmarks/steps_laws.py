@@ -86,7 +86,9 @@ def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float
     found, main, in_points, scales = figures(answers, rng=rng)
     best = best_of(fits(main, in_points), scales)
     values = [
-        (float("nan"),) * 3 if each.value is None or each.low is None or each.high is None else each[:3]
+        (float("nan"),) * 3
+        if each.value is None or each.low is None or each.high is None
+        else (each.value, each.low, each.high)
         for each in found.values()
     ]
     aim = bayes_slope(answers, rng=rng)

@@ -16,7 +16,7 @@ from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Model
 
-from survey.instruments.belief_update.reports.alignment.scores import aligning
+from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.calibration import calibrating
 from survey.models import Stage, Study
 from survey.services.answers.conditions import pairs_of

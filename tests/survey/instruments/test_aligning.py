@@ -8,8 +8,8 @@ import pytest
 
 from survey.contracts.reports import Given
 from survey.exceptions import StateRefused
+from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.alignment.report import AlignmentReport
-from survey.instruments.belief_update.reports.alignment.scores import aligning
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files

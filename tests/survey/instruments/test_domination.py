@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.exceptions import StateRefused
+from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.alignment.deployment import ModelRows, Rule
 from survey.instruments.belief_update.reports.alignment.domination import (
     Domination,
@@ -21,7 +22,6 @@ from survey.instruments.belief_update.reports.alignment.domination import (
     dominations,
     resampled_pairs,
 )
-from survey.instruments.belief_update.reports.alignment.scores import aligning
 from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.results import reports

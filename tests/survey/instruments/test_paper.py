@@ -20,9 +20,9 @@ from survey.figures import Figure
 from survey.figures.rendering import sheets_of
 from survey.instruments.belief_update.management.commands import paper as command
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports.alignment.scores import aligning
-from survey.instruments.belief_update.reports.paper.pieces import pieces as paper
-from survey.instruments.belief_update.reports.paper.pieces import study as paper_study
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.paper import pieces as paper
+from survey.instruments.belief_update.reports.paper import study as paper_study
 from survey.models import Assignment, AuditEntry, Job, Slot, Stage, Study
 from survey.services.answers.counting import frozen_answers
 from survey.services.answers.majorities import majorities_of
@@ -247,9 +247,9 @@ def test_groups_have_the_areas_of_their_rows() -> None:
 
 
 def test_an_interval_of_no_width_is_none() -> None:
-    assert paper.as_figure(1.0, 1.0, 1.0).interval is None
-    assert paper.as_figure(0.5, 0.25, 0.75, 5) == Figure(0.5, 0.25, 0.75, answers=5)
-    assert paper.as_figure(0.5, 0.25, np.inf).interval is None
+    assert paper.as_figure(1.0, (1.0, 1.0)).interval is None
+    assert paper.as_figure(0.5, (0.25, 0.75), 5) == Figure(0.5, 0.25, 0.75, answers=5)
+    assert paper.as_figure(0.5, (0.25, np.inf)).interval is None
 
 
 # What is missing

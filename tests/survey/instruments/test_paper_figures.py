@@ -11,11 +11,11 @@ from survey.figures import Figure
 from survey.figures.rendering import sheets_of
 from survey.instruments.belief_update.labels import beliefs_of
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports.alignment.scores import aligning
+from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.calibration.figure7 import CalibrationLine, RegionAccuracy
-from survey.instruments.belief_update.reports.paper.pieces import figures_4_6_7 as paper_figures
-from survey.instruments.belief_update.reports.paper.pieces import pieces as paper
-from survey.instruments.belief_update.reports.paper.pieces import study as paper_study
+from survey.instruments.belief_update.reports.paper import figures_4_6_7 as paper_figures
+from survey.instruments.belief_update.reports.paper import pieces as paper
+from survey.instruments.belief_update.reports.paper import study as paper_study
 from survey.models import Bank, ModelAnswer, Study
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions

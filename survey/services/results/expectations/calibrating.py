@@ -77,7 +77,7 @@ class ForecasterCalibration:
     def perplexity(self) -> Bounded:
         """2 to the bits: as good as certain among so many equally likely outcomes."""
         ends = [None if end is None else 2.0**end for end in (self.bits.low, self.bits.high)]
-        return Bounded(2.0**self.bits.or_nan, *ends) if self.bits.is_defined else UNDEFINED
+        return Bounded.between(2.0**self.bits.or_nan, ends) if self.bits.is_defined else UNDEFINED
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,7 +171,7 @@ def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]])
                 *(gap.better, gap.worse, int((gap.better, gap.worse) in holding), gap.rule.kind),
                 *(gap.rule.threshold if gap.rule.kind == "threshold" else None, gap.beliefs, *gap.pairs),
                 *(round(value, DIGITS) for value in gap.performance),
-                Figure(*(round(value, DIGITS) for value in (gap.difference, *gap.interval))),
+                Figure.between(round(gap.difference, DIGITS), [round(end, DIGITS) for end in gap.interval]),
                 gap.verdict,
                 *(round(share, DIGITS) for share in gap.deployed),
             ]

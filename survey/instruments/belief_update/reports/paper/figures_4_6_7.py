@@ -130,7 +130,7 @@ def figure_4(
                 continue
             value = float(np.average(one.wrong[inside], weights=one.weight[inside]))
             ends = share_over_people(one.wrong, one.weight, one.respondent, inside)
-            share = replace(as_figure(value, *ends), unit="share")
+            share = replace(as_figure(value, ends), unit="share")
             rows.append(["share", one.llm, words, int(inside.sum()), share, *[None] * 4, known.get(one.llm)])
             points.append((place, value, ends))
         if points:
@@ -224,11 +224,11 @@ def figure_7(lines: Sequence[CalibrationLine], note: str, unreadable: Mapping[st
     for line in lines:
         for one in line.regions:
             half = 1.96 * one.standard_error
-            ends = (max(0.0, one.accuracy - half), min(1.0, one.accuracy + half)) if np.isfinite(half) else ()
+            ends = (max(0.0, one.accuracy - half), min(1.0, one.accuracy + half)) if np.isfinite(half) else None
             belief = one.mean_belief if np.isfinite(one.mean_belief) else None
             rows.append(
                 [
-                    *(line.name, one.lower, one.upper, one.beliefs, as_figure(one.accuracy, *ends), belief),
+                    *(line.name, one.lower, one.upper, one.beliefs, as_figure(one.accuracy, ends), belief),
                     *(one.respondents, one.questions, one.answerers, unreadable.get(line.name)),
                 ]
             )

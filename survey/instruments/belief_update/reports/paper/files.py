@@ -116,7 +116,7 @@ def _table_1(measured: Measured) -> Piece:
         ends: Mapping[str, Mapping[str, Any]] = {"nll": one["intervals"]["nll"], "auc": one["intervals"]["auc"]}
         for metric in METRICS:
             for part in PARTS:
-                rows[name][metric, part] = as_figure(values[metric][part], *(ends[metric][part] or ()), n=one["n"])
+                rows[name][metric, part] = as_figure(values[metric][part], ends[metric][part], one["n"])
     rows |= {name: {} for name in measured.failures}
     reasons = "".join(f" Not measured: {reason}." for reason in measured.failures.values())
     note = f"{measured.found['n']} test rows; intervals are over pairs. {ON_TEST_FILE}{_repeats(measured)}{reasons}"

@@ -161,11 +161,11 @@ RANKS = (
 )
 
 
-def as_figure(value: float | None, low: float | None = None, high: float | None = None, n: int = 0) -> Figure:
+def as_figure(value: float | None, ends: Sequence[float | None] | None = None, n: int = 0) -> Figure:
     """A figure of n rows with its interval, as far as it has one. Ends that are equal are no interval: every resample
     gave the same."""
-    known = low is not None and high is not None and low != high and np.isfinite((low, high)).all()
-    return Figure.between(value, (low, high) if known else None, answers=n)
+    known = [end for end in ends or () if end is not None and np.isfinite(end)]
+    return Figure.between(value, known if len(set(known)) == 2 else None, answers=n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +238,7 @@ def model_tables(
             own = _of_paper(paper, score.name)
             for place, alpha in enumerate(score.alphas.tolist()):
                 ends = getattr(score, f"{measure}_interval")[place].tolist()
-                figure = as_figure(float(getattr(score, measure)[place]), *ends)
+                figure = as_figure(float(getattr(score, measure)[place]), ends)
                 of_paper = own[PAPER_ALPHAS.index(alpha)] if own and alpha in PAPER_ALPHAS else None
                 rows.append([score.name, alpha, float(threshold_of(alpha)[0]), score.pairs, figure, of_paper])
         headings = {
@@ -314,8 +314,7 @@ def _area_of(
     found = evaluate_with_intervals(
         labels, scores, sample_weight=weights, cluster=cluster, rng=rng, samples=GROUP_SAMPLES
     )
-    low, high = found["intervals"]["auc"]["overall"] or (None, None)
-    return as_figure(value, low, high, len(labels))
+    return as_figure(value, found["intervals"]["auc"]["overall"], len(labels))
 
 
 # Figures
@@ -342,8 +341,8 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         score, n = found.score, len(found.score)
         half = 1.96 * float(score.std(ddof=1)) / n**0.5 if n > 1 else None
         mean = float(score.mean())
-        ends = () if half is None else (max(0.0, mean - half), min(1.0, mean + half))
-        rows.append([outcome, words, "mean", n, as_figure(mean, *ends), PAPER_PREDICTED[outcome], None, None])
+        ends = None if half is None else (max(0.0, mean - half), min(1.0, mean + half))
+        rows.append([outcome, words, "mean", n, as_figure(mean, ends), PAPER_PREDICTED[outcome], None, None])
         for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):
             rows.append([outcome, words, which, n, Figure(score[place]), None, *found.texts(place)])
         share = np.histogram(score, bins=edges)[0] / n
@@ -459,7 +458,7 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
         for point, ends in zip(points, _bands_over_people(one), strict=False):
             point["interval"] = ends
         for p in points:
-            rows.append([one.name, p["rank"], p["n"], as_figure(p["observed"], *p["interval"])])
+            rows.append([one.name, p["rank"], p["n"], as_figure(p["observed"], p["interval"])])
         drawn_lines.append(
             Line(
                 f"{one.name} (n = {len(one.labels)})",

@@ -159,7 +159,7 @@ def _figures(line: LeaderboardLine) -> dict[tuple[str, str], Figure]:
     for metric in METRICS:
         for part in PARTS:
             cell = line.figures[metric][part]
-            found[metric, part] = as_figure(cell.value, cell.low, cell.high, line.n or 0)
+            found[metric, part] = as_figure(cell.value, (cell.low, cell.high), line.n or 0)
     return found
 
 
