@@ -11,6 +11,8 @@ from bandit import Estimate
 
 from . import words
 
+NARROWEST = 1e-9  # An interval without width says nothing of chance: every resample gave the same.
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -80,6 +82,15 @@ class Figure:
         """The ends of its interval; None without one."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    @property
+    def has_width(self) -> bool:
+        """Whether there is an interval that says something."""
+        return self.low is not None and self.high is not None and self.high - self.low > NARROWEST
+
+    def holds(self, number: float) -> bool:
+        """Whether its interval holds the number; without an interval it does."""
+        return self.low is None or self.high is None or self.low <= number <= self.high
+
     def times(self, factor: float, unit: str = "") -> Figure:
         """The same in another unit, such as percentage points for a chart; the factor is above 0."""
 
@@ -100,11 +111,11 @@ class Figure:
         )
 
     def in_words(self, digits: int | None = None, *, unit: str = "", signed: bool = False) -> str:
-        """0.71 [0.60, 0.79], or 71.0 % [60.1, 79.2]; without an interval its value, and without a value its ends or a
-        dash. unit: where the figure itself names none."""
+        """0.71 [0.60, 0.79], or 71.0 % [60.1, 79.2]; without an interval of any width its value, and without a value
+        its ends or a dash. unit: where the figure itself names none."""
         unit = self.unit or unit
         value = words.in_unit(self.value, unit, digits, signed=signed)
-        if self.interval is None:
+        if self.interval is None or (self.value is not None and not self.has_width):
             return value
         low, high = (words.in_unit(end, unit, digits, signed=signed) for end in self.interval)
         if self.value is None:
@@ -130,7 +141,7 @@ def finite(value: float | None) -> float | None:
 
 def has_interval(cells: Sequence[Any]) -> bool:
     """Whether any of a column's cells is a figure with an interval beside its value."""
-    return any(isinstance(cell, Figure) and cell.value is not None and cell.interval is not None for cell in cells)
+    return any(isinstance(cell, Figure) and cell.value is not None and cell.has_width for cell in cells)
 
 
 def _plain(value: Any) -> float | None:

@@ -23,7 +23,8 @@ class Column:
 
     For people: `heading` stands above it (by default its name without underscores); `digits` after the point; `signed`:
     with a plus; `style` where the unit does not say how a number is read: `percent`, `number` (a share as 0.12), `p`,
-    `plain` (no separators, as in a year). `in_file`: False for a column that people see and the file has not.
+    `plain` (no separators, as in a year), `yes or no` (1 and 0). `in_file`: False for a column that people see and the
+    file has not.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Column:
     heading: str = ""
     digits: int | None = None
     signed: bool = False
-    style: Literal["", "percent", "number", "p", "plain"] = ""
+    style: Literal["", "percent", "number", "p", "plain", "yes or no"] = ""
     in_file: bool = True
 
     @property
@@ -65,6 +66,8 @@ class Column:
             return "yes" if value else "no"
         if not is_number(value):
             return words.NOTHING if words.is_missing(value) else str(value)
+        if self.style == "yes or no":
+            return "yes" if value else "no"
         if self.style == "p":
             return words.p_value(value)
         if self.style == "plain":

@@ -28,6 +28,11 @@ def percent(share: Any, digits: int = 1, *, signed: bool = False) -> str:
     return NOTHING if is_missing(share) else f"{number(100 * share, digits, signed=signed)} %"
 
 
+def points(share: Any, digits: int = 1) -> str:
+    """12.3 points, of a difference of 0.123 between two shares."""
+    return NOTHING if is_missing(share) else f"{number(100 * share, digits)} points"
+
+
 def integer(value: int | None) -> str:
     """1,234."""
     return NOTHING if value is None else f"{value:,}"

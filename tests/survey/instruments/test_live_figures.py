@@ -6,9 +6,9 @@ import pytest
 from survey.contracts.reports import Given
 from survey.exceptions import HunchError
 from survey.figures import Figure
-from survey.instruments.belief_update.reports import live_figures
-from survey.instruments.belief_update.reports.live_figures import AreaOfStage, LiveAnswers
-from survey.instruments.belief_update.reports.live_report import LiveReport, live_answers
+from survey.instruments.belief_update.reports.live import tables as live_figures
+from survey.instruments.belief_update.reports.live.report import LiveReport, live_answers
+from survey.instruments.belief_update.reports.live.tables import AreaOfStage, LiveAnswers
 from survey.models import Stage, Study
 from survey.services.answers.counting import counted_answers
 from survey.services.results import reports

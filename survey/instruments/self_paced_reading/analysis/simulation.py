@@ -157,4 +157,4 @@ def truth(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator, p
     """What such a study aims at: the mean over studies of very many people and passages."""
     large = ReadingPlan(people=1000, passages=1000, each=plan.each, words=plan.words)
     found = [study(world, large, rng=rng) for _ in range(parts)]
-    return {name: float(np.mean([one[name].value for one in found])) for name in found[0]}
+    return {name: float(np.mean([one[name].number for one in found])) for name in found[0]}
