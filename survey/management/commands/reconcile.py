@@ -9,10 +9,10 @@ from survey.console.command import HunchCommand
 from survey.console.text_tables import table
 from survey.contracts import panels
 from survey.exceptions import HunchError, NotFound
+from survey.figures.csv_lines import csv_lines
 from survey.models import Study, Submission
 from survey.panels import accounts, owed_list, reconciliation
 from survey.panels.reconciliation import Reconciliation
-from survey.services.base.csv_lines import csv_lines
 from survey.services.base.writing import write_private_file
 from survey.services.studies import finding
 

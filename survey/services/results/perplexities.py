@@ -27,8 +27,8 @@ from predictors.readings.reading import common_begin
 from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
+from survey.figures.csv_lines import csv_lines
 from survey.services.banks.readings import Readings, same_texts
-from survey.services.base.csv_lines import csv_lines
 from survey.services.base.seeds import generator
 from survey.services.results.fragile_table import fragile_table
 

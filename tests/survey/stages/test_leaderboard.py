@@ -19,8 +19,8 @@ from predictors.evaluation.metrics import losses_of
 from predictors.features import Features
 from survey.contracts import instruments
 from survey.contracts.instruments import AnswerPart, Baseline, Learning, Metric
+from survey.figures import csv_lines
 from survey.models import ApiToken, Evaluation, PredictorRun, Stage, Study
-from survey.services.base import csv_lines
 from survey.services.results.export import contents
 from survey.services.stages import lifecycle, training
 from survey.services.stages.leaderboard import LeaderboardLine, carried_by, leaderboard, learning_of, sorts_of

@@ -116,12 +116,7 @@ class AlignmentReport(Report):
             ],
             pictures=[accuracy_picture(found.comparison)],
             notes=found.notes,
-            data={
-                **found.as_json(),
-                "fragility": [
-                    dict(zip((column.name for column in carried.columns), row, strict=True)) for row in carried.rows
-                ],
-            },
+            data={**found.as_json(), "fragility": carried.records()},
         )
 
 

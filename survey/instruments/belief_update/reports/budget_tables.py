@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Picture, ReportFile
+from survey.figures import Column, Table, TableView
+from survey.figures.words import number, percent, short
 
 from . import charts
 from .budget import PolicyOutlook
@@ -16,19 +17,34 @@ POLICIES = (
     Column("policy", "text", "The policy's name."),
     Column("studies", "number", "Simulated studies."),
     Column("answers", "number", "Answers to sampled items in a study."),
-    Column("changes_found", "number", "Changes of belief among them, expected."),
-    Column("monte_carlo_error", "number", "The simulation's own standard error of that."),
-    Column("changes_per_answer", "share", "Changes found an answer."),
-    Column("width_share", "share", "Width of the final 95 % interval of the share that changes, over all pairs."),
-    Column("width_change", "points", "The same of the mean change."),
-    Column("width_size", "points", "The same of the mean size of a change."),
+    Column("changes_found", "number", "Changes of belief among them, expected.", digits=0),
+    Column("monte_carlo_error", "number", "The simulation's own standard error of that.", digits=1),
+    Column("changes_per_answer", "share", "Changes found an answer.", heading="per answer", style="number", digits=3),
+    Column(
+        "width_share",
+        "share",
+        "Width of the final 95 % interval of the share that changes, over all pairs.",
+        heading="share that changes",
+    ),
+    Column("width_change", "points", "The same of the mean change.", heading="change (points)", digits=2),
+    Column("width_size", "points", "The same of the mean size of a change.", heading="size (points)", digits=2),
     Column("coverage_share", "share", "How often the first interval holds the truth."),
-    Column("naive_bias", "share", "The plain share of all answers less the truth."),
-    Column("detectable_outcome", "share", "Smallest difference found with 80 % power: incorrect against correct."),
-    Column("detectable_condition", "share", "The same between two conditions."),
-    Column("detectable_evidence", "share", "The same between evidence and none; empty without such controls."),
+    Column("naive_bias", "share", "The plain share of all answers less the truth.", signed=True),
+    Column(
+        "detectable_outcome",
+        "share",
+        "Smallest difference found with 80 % power: incorrect against correct.",
+        heading="after incorrect against correct",
+    ),
+    Column("detectable_condition", "share", "The same between two conditions.", heading="condition A against B"),
+    Column(
+        "detectable_evidence",
+        "share",
+        "The same between evidence and none; empty without such controls.",
+        heading="evidence against none",
+    ),
     Column("auc_last", "share", "AUC of the last predictor over all pairs."),
-    Column("auc_highest", "share", "The highest AUC that there can be."),
+    Column("auc_highest", "share", "The highest AUC that there can be.", style="number", digits=3),
     Column("people", "number", "Who begins."),
     Column("complete", "number", "Who finishes, expected."),
     Column("hours", "number", "All people's hours."),
@@ -41,15 +57,27 @@ STAGES = (
     Column("policy", "text", "The policy's name."),
     Column("stage", "number", "The stage, from 1."),
     Column("answers", "number", "Answers to sampled items."),
-    Column("changes_found", "number", "Changes of belief among them, expected."),
-    Column("auc", "share", "AUC over all pairs of the predictor trained after the stage."),
+    Column("changes_found", "number", "Changes of belief among them, expected.", digits=0),
+    Column("auc", "share", "AUC over all pairs of the predictor trained after the stage.", style="number", digits=3),
 )
 FRONTIER = (
     Column("design", "text", "The design of every stage but the first."),
     Column("value", "number", "The epsilon of epsilon_greedy, the trade_off of proportional."),
-    Column("changes_per_answer", "share", "Changes found an answer from stage 2 on, expected."),
-    Column("monte_carlo_error", "share", "The simulation's own standard error of that."),
-    Column("width_share", "share", "Width of the final 95 % interval of the share that changes, over all pairs."),
+    Column(
+        "changes_per_answer",
+        "share",
+        "Changes found an answer from stage 2 on, expected.",
+        heading="changes per answer",
+        style="number",
+        digits=3,
+    ),
+    Column("monte_carlo_error", "share", "The simulation's own standard error of that.", style="number", digits=4),
+    Column(
+        "width_share",
+        "share",
+        "Width of the final 95 % interval of the share that changes, over all pairs.",
+        heading="share that changes",
+    ),
 )
 
 
@@ -69,13 +97,13 @@ def _lines(budget: PlannedBudget) -> Iterator[str]:
     costs, truth = budget.costs, budget.config.truth
     yield f"{budget.config.title}: {budget.config.studies} simulated studies of each policy"
     yield (
-        f"Truth: {_percent(truth.changes_incorrect, 0)} % of beliefs change after an incorrect, "
-        f"{_percent(truth.changes_correct, 0)} % after a correct answer; logit sd {truth.pair_sd:g} between pairs "
-        f"({_percent(truth.hidden_share, 0)} % of it in no text) and {truth.respondent_sd:g} between people."
+        f"Truth: {percent(truth.changes_incorrect, 0)} of beliefs change after an incorrect, "
+        f"{percent(truth.changes_correct, 0)} after a correct answer; logit sd {short(truth.pair_sd)} between pairs "
+        f"({percent(truth.hidden_share, 0)} of it in no text) and {short(truth.respondent_sd)} between people."
     )
     yield (
-        f"{costs.people} people begin, {costs.complete:.0f} finish; {costs.hours:,.0f} hours; "
-        f"{costs.rewards:,.2f} rewards + {costs.fees:,.2f} fees = {costs.total:,.2f} {costs.currency}."
+        f"{costs.people} people begin, {number(costs.complete, 0)} finish; {number(costs.hours, 0)} hours; "
+        f"{number(costs.rewards)} rewards + {number(costs.fees)} fees = {number(costs.total)} {costs.currency}."
     )
 
 
@@ -85,24 +113,17 @@ def _policies(budget: PlannedBudget) -> Table:
         "Policies",
         POLICIES,
         [_policy_row(budget, one) for one in budget.outlooks],
-        layouts=[
-            Layout(
+        views=[
+            TableView(
                 [
-                    "policy",
-                    "changes found",
-                    "an answer",
-                    "share (points)",
-                    "change (points)",
-                    "size (points)",
-                    "naive bias",
+                    *("policy", "changes_found", "monte_carlo_error", "changes_per_answer"),
+                    *("width_share", "width_change", "width_size", "naive_bias"),
                 ],
-                [_found_cells(one) for one in budget.outlooks],
                 title="What each policy finds, and how wide its final 95 % intervals over all pairs are",
             ),
-            Layout(
-                ["policy", "after incorrect against correct", "condition A against B", "evidence against none"],
-                [[one.name, *map(_percent, one.detectable)] for one in budget.outlooks],
-                title="Smallest difference of shares found with 80 % power (two-sided, 5 %), in points",
+            TableView(
+                ["policy", "detectable_outcome", "detectable_condition", "detectable_evidence"],
+                title="Smallest difference of shares found with 80 % power (two-sided, 5 %)",
             ),
         ],
     )
@@ -117,19 +138,8 @@ def _policy_row(budget: PlannedBudget, one: PolicyOutlook) -> list[Any]:
     ]
 
 
-def _found_cells(one: PolicyOutlook) -> list[str]:
-    return [
-        one.name,
-        f"{one.total:,.0f} +- {1.96 * one.found_error:.0f}",
-        f"{one.per_answer:.3f}",
-        _percent(one.widths[0]),
-        *(f"{width:.2f}" if math.isfinite(width) else "-" for width in one.widths[1:]),
-        f"{100 * one.naive_bias:+.1f}",
-    ]
-
-
 def _stages(budget: PlannedBudget) -> Table:
-    stages = [f"stage {stage + 1}" for stage in range(len(budget.config.study.sittings))]
+    headings = {stage: f"stage {stage}" for stage in range(1, len(budget.config.study.sittings) + 1)}
     return Table(
         "stages",
         "Stage by stage",
@@ -139,15 +149,22 @@ def _stages(budget: PlannedBudget) -> Table:
             for one in budget.outlooks
             for stage, values in enumerate(zip(one.answers, one.found, one.auc, strict=True), start=1)
         ],
-        layouts=[
-            Layout(
-                ["policy", *stages, "highest possible"],
-                [[one.name, *(f"{auc:.3f}" for auc in one.auc), f"{one.best_auc:.3f}"] for one in budget.outlooks],
+        views=[
+            TableView(
+                ["policy"],
+                across="stage",
+                cells="auc",
+                headings=headings,
                 title="AUC over all pairs of the predictor trained after each stage",
+                note="The highest possible: "
+                + "; ".join(f"{outlook.name} {number(outlook.best_auc, 3)}" for outlook in budget.outlooks)
+                + ".",
             ),
-            Layout(
-                ["policy", *stages],
-                [[one.name, *(f"{found:.0f}" for found in one.found)] for one in budget.outlooks],
+            TableView(
+                ["policy"],
+                across="stage",
+                cells="changes_found",
+                headings=headings,
                 title="Changes found in each stage",
             ),
         ],
@@ -160,15 +177,8 @@ def _frontier(budget: PlannedBudget) -> Table:
         "Between finding and estimating",
         FRONTIER,
         [[one.kind, one.value, one.found, one.error, one.width] for one in budget.frontier],
-        layouts=[
-            Layout(
-                ["design", "value", "changes an answer", "share (points)"],
-                [
-                    [one.kind, f"{one.value:g}", f"{one.found:.3f} +- {1.96 * one.error:.3f}", _percent(one.width)]
-                    for one in budget.frontier
-                ],
-                title="Changes found from stage 2 on, and how wide the final 95 % interval over all pairs is",
-            )
+        views=[
+            TableView(title="Changes found from stage 2 on, and how wide the final 95 % interval over all pairs is")
         ],
     )
 
@@ -205,7 +215,3 @@ def _data(budget: PlannedBudget) -> dict[str, Any]:
         "frontier": [vars(one) for one in budget.frontier],
         "sentences": budget.sentences(),
     }
-
-
-def _percent(value: float | None, digits: int = 1) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.{digits}f}"

@@ -7,6 +7,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Figure
+from survey.figures.words import percent
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Slot, Study
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import ESTIMATED, counting
@@ -15,7 +17,7 @@ from survey.services.stages.leaderboard import SAMPLED, leaderboard
 
 from ..models import Belief
 from . import live_figures
-from .live_figures import Area, LiveAnswers, LiveFigure
+from .live_figures import AreaOfStage, LiveAnswers, LiveFigure
 from .rows import belief_update_of
 
 COLUMNS = (
@@ -49,7 +51,7 @@ class LiveReport(Report):
             title=f"Live figures: {study.title}",
             lines=[
                 f"{len(answers)} answers of {people} people count so far; "
-                f"{100 * answers.changed.mean():.1f} % of them changed by more than {answers.threshold} points."
+                f"{percent(answers.changed.mean())} of them changed by more than {answers.threshold} points."
             ],
             tables=[figure.table for figure in shown],
             pictures=[picture for figure in shown for picture in figure.pictures],
@@ -110,7 +112,7 @@ def _under(rows: QuerySet[Assignment], levels: dict[str, str]) -> QuerySet[Assig
     return rows
 
 
-def _areas(study: Study, condition: Sequence[str]) -> Iterator[Area]:
+def _areas(study: Study, condition: Sequence[str]) -> Iterator[AreaOfStage]:
     """Of the study's own predictor, judged by each later stage; under several levels together there are none."""
     if len(condition) > 1:
         return
@@ -119,5 +121,5 @@ def _areas(study: Study, condition: Sequence[str]) -> Iterator[Area]:
             continue
         for part, figure in line.figures["auc"].items():
             if figure.value is not None:
-                words = part.replace("_", " ")
-                yield Area(line.evaluated_on, line.run.example_count, words, figure.value, figure.low, figure.high)
+                area = Figure(figure.value, figure.low, figure.high)
+                yield AreaOfStage(line.evaluated_on, line.run.example_count, part.replace("_", " "), area)

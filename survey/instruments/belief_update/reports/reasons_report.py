@@ -10,8 +10,8 @@ import numpy as np
 from survey.contracts.reports import Argument, Findings, Given, Intake, Layout, Report, ReportFile, Table, TakenFile
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
+from survey.figures.csv_lines import csv_lines, guarded
 from survey.models import Study
-from survey.services.base.csv_lines import csv_lines, guarded
 from survey.services.results.reports import CONDITION
 
 from . import reason_codes, reasons

@@ -15,10 +15,10 @@ from predictors.hardness import MODELS, PEOPLE, checked_columns
 from survey.contracts import instruments
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.csv_lines import csv_lines
 from survey.models import Assignment, Stage, Study
 from survey.services.answers.counting import ESTIMATED, frozen, frozen_stages, training_examples
 from survey.services.answers.majorities import IN_WORDS, ItemMajority, facts_of, majorities_of, ties_of
-from survey.services.base.csv_lines import csv_lines
 
 from ..export import PAPER_COLUMNS, paper_row
 from ..hardness import columns_of

@@ -99,5 +99,5 @@ class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
             ],
             tables=[table],
             notes=["Simulated people, sentences and models stand in for yours: compare the policies with each other."],
-            data={"lines": [dict(zip((one.name for one in table.columns), row, strict=True)) for row in table.rows]},
+            data={"lines": table.records()},
         )

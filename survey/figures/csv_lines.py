@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from survey.contracts.tables import Column
+from .tables import Column
 
 # What a spreadsheet may take for a formula: at the beginning of a cell, or where a spreadsheet that separates by
 # semicolons or tabs begins one, maybe after blanks and quotes. OWASP, "CSV Injection".

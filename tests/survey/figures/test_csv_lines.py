@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from survey.services.base.csv_lines import csv_line, guarded
+from survey.figures.csv_lines import csv_line, guarded
 
 FORMULAS = [
     "=1+1",
