@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Table
+from survey.figures.words import integer, percent, short
 from survey.models import Study
 from survey.services.answers.counting import counting
 
@@ -18,12 +19,12 @@ STAGES = (
     Column("passages", "number", "Passages that were read and count so far.", whole=True),
     Column("people", "number", "Who read them.", whole=True),
     Column("marked", "share", "Of the passages, those that are marked, so that their times are left out."),
-    Column("right", "share", "Of the questions, those that were answered right."),
-    Column("ms_a_word", "number", "Mean time of a word in milliseconds, in the newest unmarked passages."),
+    Column("right", "share", "Of the questions, those that were answered right.", heading="questions right"),
+    Column("ms_a_word", "number", "Mean time of a word in milliseconds, in the newest unmarked passages.", digits=0),
 )
 SEEN_MARKS = (
     Column("mark", "text", "Why the times of a passage are left out."),
-    Column("says", "text", "What that means."),
+    Column("says", "text", "What that means.", heading="what it means"),
     Column("passages", "number", "Passages with this mark; one may have several.", whole=True),
 )
 ANSWER = "response__assignment"
@@ -62,26 +63,20 @@ class ReadingLive(Report):
         poor = _below(passages, right, least)
         hits = sum(right.values())
         lines = [
-            f"{len(passages):,} passages of {len(people):,} people so far; {marked:,} of them are marked "
-            f"({100 * marked / len(passages):.1f} %), so that their times are left out."
+            f"{integer(len(passages))} passages of {integer(len(people))} people so far; {integer(marked)} of them are "
+            f"marked ({percent(marked / len(passages))}), so that their times are left out."
         ]
         if right:
             lines.append(
-                f"{100 * hits / len(right):.1f} % of {len(right):,} questions are answered right; {poor:,} of "
-                f"{len(people):,} people are below {100 * least:g} % so far, and would be left out."
+                f"{percent(hits / len(right))} of {integer(len(right))} questions are answered right; {integer(poor)} "
+                f"of {integer(len(people))} people are below {short(100 * least)} % so far, and would be left out."
             )
         return Findings(
             title=f"Reading so far: {study.title}",
             lines=lines,
             tables=[
-                Table("stages_so_far", "Passages by stage", STAGES, rows, layouts=[_layout(rows)]),
-                Table(
-                    "marks_so_far",
-                    "Why passages are marked",
-                    SEEN_MARKS,
-                    seen,
-                    layouts=[Layout(["mark", "what it means", "passages"], [[a, b, f"{n:,}"] for a, b, n in seen])],
-                ),
+                Table("stages_so_far", "Passages by stage", STAGES, rows),
+                Table("marks_so_far", "Why passages are marked", SEEN_MARKS, seen),
             ],
             notes=[
                 f"Times are those of the newest {NEWEST} passages without a mark, as they came. What is left out, and "
@@ -130,15 +125,3 @@ def _row(stage: int, own: list[_Passage], right: dict[int, bool], pace: float | 
         sum(answered) / len(answered) if answered else None,
         pace,
     )
-
-
-def _layout(rows: list[tuple[Any, ...]]) -> Layout:
-    shown = [
-        [
-            *(f"{value:,}" for value in row[:3]),
-            *("-" if value is None else f"{100 * value:.1f} %" for value in row[3:5]),
-            "-" if row[5] is None else f"{row[5]:.0f} ms",
-        ]
-        for row in rows
-    ]
-    return Layout(["stage", "passages", "people", "marked", "questions right", "mean time of a word"], shown)
