@@ -31,13 +31,7 @@ COLUMNS = (
     Column("policy", "text", "How runs are drawn from stage 2 on."),
     Column("share", "share", "Guesses that are right, on average.", heading="right"),
     Column("width", "number", "Width of its 95 % interval.", style="percent"),
-    Column(
-        "width_difference",
-        "number",
-        "Width of the interval of people less a model.",
-        heading="of a difference",
-        style="percent",
-    ),
+    Column("width_difference", "number", "Width of the interval of people less a model.", style="percent"),
     Column(
         "width_together",
         "number",
@@ -46,13 +40,7 @@ COLUMNS = (
         style="percent",
     ),
     Column("studies", "number", "Simulated studies.", whole=True),
-    Column(
-        "detectable",
-        "number",
-        "Smallest difference of people and a model found with 80 % power.",
-        heading="difference found",
-        style="percent",
-    ),
+    Column("detectable", "number", "Smallest difference of people and a model found with 80 % power.", style="percent"),
 )
 
 

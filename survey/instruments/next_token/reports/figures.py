@@ -23,13 +23,7 @@ ENDS = {
 }
 FIGURES = (
     Column("who", "text", "people, the name of a model, or people less a model."),
-    Column(
-        "asked",
-        "number",
-        "Guesses: for a model, those at positions that it has read.",
-        whole=True,
-        heading="guesses",
-    ),
+    Column("asked", "number", "Guesses: for a model, those at positions that it has read.", whole=True),
     Column("right", "number", "Right ones among them, without weights.", whole=True),
     FigureColumn(
         "share",

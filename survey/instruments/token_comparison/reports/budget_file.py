@@ -29,23 +29,12 @@ COLUMNS = (
     Column("plan", "text", "How contexts and draws are made."),
     Column("contexts", "number", "Contexts with a figure, on average.", digits=0),
     Column("answers", "number", "Answers, on average.", digits=0),
-    Column(
-        "truth",
-        "number",
-        "People's loss less the generator's, as it is in the simulated world, in nats.",
-        digits=3,
-    ),
+    Column("truth", "number", "People's loss less the generator's, as it is in the simulated world, in nats."),
     Column("estimate", "number", "The mean estimate of it.", digits=3),
     Column("width", "number", "Width of its 95 % interval, in nats.", digits=3),
     Column("cover", "share", "Studies whose interval holds the truth.", heading="holds the truth", digits=0),
     Column("studies", "number", "Simulated studies.", whole=True),
-    Column(
-        "detectable",
-        "number",
-        "Smallest difference from the generator's loss found with 80 % power, in nats.",
-        heading="difference found",
-        digits=3,
-    ),
+    Column("detectable", "number", "Smallest difference from the generator's loss found with 80 % power, in nats."),
 )
 
 

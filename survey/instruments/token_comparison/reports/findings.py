@@ -43,9 +43,7 @@ LOSSES = (
     Column("comparisons", "number", "Different comparisons that were answered.", whole=True),
     Column("difference", "number", "L - L_G: loss less the generator's, nats a token.", heading="L - L_G", digits=3),
     Column("error_texts", "number", "Error 1: its standard error over contexts.", heading="error 1", digits=3),
-    Column(
-        "error_draws", "number", "Error 2: that of the draws and answers within contexts.", heading="error 2", digits=3
-    ),
+    Column("error_draws", "number", "Error 2: that of the draws and answers within contexts.", digits=3),
     Column("low", "number", "The difference less 2 times error 1."),
     Column("high", "number", "The difference and 2 times error 1."),
     FigureColumn(
@@ -67,13 +65,7 @@ LOSSES = (
         low="exp of L less 2 times its standard error.",
         high="exp of L and 2 times its standard error.",
     ),
-    Column(
-        "true_difference",
-        "number",
-        "What L - L_G of this model truly is on these contexts; empty for people.",
-        heading="true L - L_G",
-        digits=3,
-    ),
+    Column("true_difference", "number", "What L - L_G of this model truly is on these contexts; empty for people."),
     Column("true_loss", "number", "What its loss truly is."),
 )
 PERSONS = (
@@ -84,31 +76,13 @@ PERSONS = (
     Column("difference", "number", "L - L_G, nats a token.", heading="L - L_G", digits=3),
     Column("error_texts", "number", "Error 1: its standard error over contexts.", heading="error 1", digits=3),
     Column("perplexity", "number", "exp(L); empty where no model is checked beside it.", digits=1),
-    Column(
-        "true_difference",
-        "number",
-        "What is true of this model on these contexts; empty for a person.",
-        heading="true L - L_G",
-        digits=3,
-    ),
+    Column("true_difference", "number", "What is true of this model on these contexts; empty for a person.", digits=3),
 )
 DRAWS = (
     Column("who", "text", "people, or a model."),
     Column("draws", "number", "Draws of a context that are used.", whole=True),
-    Column(
-        "difference",
-        "number",
-        "L - L_G with so many draws, nats a token: a mean over 20 random orders.",
-        heading="L - L_G",
-        digits=3,
-    ),
-    Column(
-        "true_difference",
-        "number",
-        "What is true of the model on these contexts; empty for people.",
-        heading="true",
-        digits=3,
-    ),
+    Column("difference", "number", "L - L_G with so many draws, nats a token: a mean over 20 random orders.", digits=3),
+    Column("true_difference", "number", "What is true of the model on these contexts; empty for people.", digits=3),
 )
 CONTEXTS = (
     Column("context", "text", "The context."),

@@ -16,12 +16,7 @@ STAGES = (
     Column("answers", "number", "Answers that count so far.", whole=True),
     Column("people", "number", "Who gave them.", whole=True),
     Column("contexts", "number", "Contexts with an answer.", whole=True),
-    Column(
-        "towards_true",
-        "share",
-        "Of the answers, those that gave the true token more than 50 %.",
-        heading="more for the true one",
-    ),
+    Column("towards_true", "share", "Of the answers, those that gave the true token more than 50 %."),
     Column("unsure", "share", "Of the answers, those of 50 %.", heading="50 %"),
     Column("reward", "number", "Mean reward of an answer, in points.", heading="mean reward", digits=1),
 )
