@@ -6,7 +6,7 @@ from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
-from survey.figures.words import percent
+from survey.figures.words import integer, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
@@ -17,21 +17,9 @@ STAGES = (
     Column("words", "number", "Words that count so far.", whole=True),
     Column("people", "number", "Who wrote them.", whole=True),
     Column("positions", "number", "Positions with a word.", whole=True),
-    Column(
-        "exact", "share", "Of the words, those that are exactly the sentence's own.", heading="exactly the own word"
-    ),
-    Column(
-        "lenient",
-        "share",
-        "Of the words, those that are the sentence's own but for a slip of one letter at most.",
-        heading="or but for a slip",
-    ),
-    Column(
-        "several",
-        "share",
-        "Of the words, those that are the first of several that were typed.",
-        heading="several typed",
-    ),
+    Column("exact", "share", "Of the words, those that are exactly the sentence's own."),
+    Column("lenient", "share", "Of the words, those that are the sentence's own but for a slip of one letter at most."),
+    Column("several", "share", "Of the words, those that are the first of several that were typed."),
 )
 POSITIONS = (
     Column("answers", "number", "Answers at a position, all stages together.", whole=True),
@@ -77,10 +65,10 @@ class ClozeLive(Report):
         return Findings(
             title=f"Cloze so far: {study.title}",
             lines=[
-                f"{len(words):,} words of {people:,} people at {len(at_position):,} positions so far; "
-                f"{percent(own)} are the sentence's own but for a slip of one letter at most.",
-                f"{enough:,} positions have the {options.least} answers that figures need, and {full:,} the "
-                f"{options.responses_per_item} that they aim at.",
+                f"{integer(len(words))} words of {integer(people)} people at {integer(len(at_position))} positions so "
+                f"far; {percent(own)} are the sentence's own but for a slip of one letter at most.",
+                f"{integer(enough)} positions have the {options.least} answers that figures need, and {integer(full)} "
+                f"the {options.responses_per_item} that they aim at.",
             ],
             tables=[
                 Table("stages_so_far", "Words by stage", STAGES, rows),
