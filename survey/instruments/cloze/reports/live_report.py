@@ -17,9 +17,21 @@ STAGES = (
     Column("words", "number", "Words that count so far.", whole=True),
     Column("people", "number", "Who wrote them.", whole=True),
     Column("positions", "number", "Positions with a word.", whole=True),
-    Column("exact", "share", "Of the words, those that are exactly the sentence's own."),
-    Column("lenient", "share", "Of the words, those that are the sentence's own but for a slip of one letter at most."),
-    Column("several", "share", "Of the words, those that are the first of several that were typed."),
+    Column(
+        "exact", "share", "Of the words, those that are exactly the sentence's own.", heading="exactly the own word"
+    ),
+    Column(
+        "lenient",
+        "share",
+        "Of the words, those that are the sentence's own but for a slip of one letter at most.",
+        heading="or but for a slip",
+    ),
+    Column(
+        "several",
+        "share",
+        "Of the words, those that are the first of several that were typed.",
+        heading="several typed",
+    ),
 )
 POSITIONS = (
     Column("answers", "number", "Answers at a position, all stages together.", whole=True),

@@ -149,9 +149,12 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
 def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:
     """Bits per character: the most that people's can be, with its interval, and each model's."""
     kinds = len(set(table.truth) | set(table.guess))
+
+    def bits(share: float | None) -> float | None:
+        return None if share is None else analysis.most_bits(share, kinds)
+
     # The more often people are right, the less uncertain they can be.
-    shares = (own.figure.value, own.figure.high, own.figure.low)
-    most = _figure(Figure(*(None if share is None else analysis.most_bits(share, kinds) for share in shares)))
+    most = _figure(Figure(bits(own.figure.value), bits(own.figure.high), bits(own.figure.low)))
     models = {}
     for model in table.models:
         never = bool(np.isposinf(model.surprisal).any())  # It gave some true character no chance.
@@ -234,9 +237,8 @@ def _together(table: GuessTable, found: analysis.EnsembleFigures | None) -> list
 
 def _figure(figure: Bounded | Figure, unit: float = 1.0) -> Figure:
     """With 6 digits, in this unit."""
-    values = (figure.value, figure.low, figure.high)
-    return Figure(*(None if value is None else round(value / unit, 6) for value in values))
+    return Figure(_rounded(figure.value, unit), _rounded(figure.low, unit), _rounded(figure.high, unit))
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def _rounded(value: float | None, unit: float = 1.0) -> float | None:
+    return None if value is None else round(value / unit, 6)

@@ -1,4 +1,5 @@
-"""Standard errors of figures whose rows share people and prompts. Numpy and `bandit` alone.
+"""Standard errors of figures whose rows share people and prompts. Numpy, `bandit` and
+`survey.figures` alone.
 
 Every figure is written as a sum of one contribution a row (its influence, the infinitesimal jackknife of Jaeckel 1972).
 Rows of one person belong together, and rows of one prompt: the variance is that over people, plus that over prompts,
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit import effective_size, student_t_quantile
+from survey.figures import Figure
 
 Floats = NDArray[np.float64]
 PlacesInRow = Literal["plain", "correlation"]
@@ -28,20 +29,7 @@ FEWEST = 3
 """Clusters, of people or of prompts, below which no interval is given."""
 
 
-@dataclass(frozen=True)
-class MeasuredFigure:
-    """A value with its 95 % interval; None where it is not defined. `error`: its standard error."""
-
-    value: float | None
-    error: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def as_json(self) -> dict[str, float | None]:
-        return {"value": self.value, "low": self.low, "high": self.high}
-
-
-NOTHING = MeasuredFigure(None)
+NOTHING = Figure()
 
 
 def covariance(influence: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Floats:
@@ -90,22 +78,22 @@ def freedom(*, person: ArrayLike, prompt: ArrayLike) -> float:
     return float(min(len(np.unique(person)), len(np.unique(prompt))) - 1)
 
 
-def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
+def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> Figure:
     """The value with Student's interval, which is made on Fisher's z of a correlation, so that it stays where such a
     figure can be."""
     if not math.isfinite(value):
         return NOTHING
     if not variance > 0 or degrees < FEWEST - 1:
-        return MeasuredFigure(value)
+        return Figure(value)
     error = math.sqrt(variance)
     reach = student_t_quantile((1 + LEVEL) / 2, degrees)
     if scale == "correlation" and -1 < value < 1:
         middle, half = math.atanh(value), reach * error / (1 - value * value)
-        return MeasuredFigure(value, error, math.tanh(middle - half), math.tanh(middle + half))
-    return MeasuredFigure(value, error, value - reach * error, value + reach * error)
+        return Figure(value, math.tanh(middle - half), math.tanh(middle + half), error)
+    return Figure(value, value - reach * error, value + reach * error, error)
 
 
-def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> MeasuredFigure:
+def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Figure:
     """A weighted mean of values from 0 to 1 (n,), such as a share of wins, with Wilson's interval at the number of
     answers that it is worth.
 
@@ -125,7 +113,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     alone = float((influence**2).sum()) * n / max(n - 1, 1)
     variance = float(covariance(influence[:, None], person=person, prompt=prompt)[0, 0])
     if clusters < FEWEST:
-        return MeasuredFigure(value)
+        return Figure(value)
     worth = effective_size(w)
     if alone > 1e-24:
         worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
@@ -137,7 +125,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     middle = (value + square / 2) / (1 + square)
     half = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
     error = math.sqrt(variance) if variance > 0 else None
-    return MeasuredFigure(value, error, max(0.0, middle - half), min(1.0, middle + half))
+    return Figure(value, max(0.0, middle - half), min(1.0, middle + half), error)
 
 
 def figure_of_sums(
@@ -147,7 +135,7 @@ def figure_of_sums(
     person: ArrayLike,
     prompt: ArrayLike,
     scale: PlacesInRow = "plain",
-) -> MeasuredFigure:
+) -> Figure:
     """The figure `of(sums)` of the sums (k,) of rows (n, k), which must not change when all sums are multiplied.
 
     The contributions follow from the slope of `of` at the sums, found by small steps.
