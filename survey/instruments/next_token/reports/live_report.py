@@ -3,6 +3,7 @@
 from django.db.models import Count, Q
 
 from survey.contracts.reports import Findings, Given, Report
+from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, percent
 from survey.models import Study
@@ -26,11 +27,12 @@ class NextTokenLive(Report):
         rows = by_stage(
             study,
             TokenGuess,
-            "guess",
             guesses=Count("pk"),
             runs=Count(f"{ANSWER}__slot__item", distinct=True),
             hits=Count("pk", filter=Q(right=True)),
         )
+        if not rows:
+            raise StateRefused(f"{study.slug}: no guess counts yet")
         guesses, hits = sum(row["guesses"] for row in rows), sum(row["hits"] for row in rows)
         for row in rows:
             row["right"] = row.pop("hits") / row["guesses"]

@@ -3,6 +3,7 @@
 from django.db.models import Avg, Count, Q
 
 from survey.contracts.reports import Findings, Given, Report
+from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, percent
 from survey.models import Study
@@ -30,13 +31,14 @@ class ComparisonLive(Report):
         rows = by_stage(
             study,
             StatedChance,
-            "comparison",
             answers=Count("pk"),
             contexts=Count(f"{ANSWER}__slot__item__token_pair__context", distinct=True),
             towards_true=Count("pk", filter=TOWARDS_TRUE),
             unsure=Count("pk", filter=Q(percent_left=UNSURE)),
             mean=Avg("reward"),
         )
+        if not rows:
+            raise StateRefused(f"{study.slug}: no comparison counts yet")
         answers, towards = sum(row["answers"] for row in rows), sum(row["towards_true"] for row in rows)
         for row in rows:
             row["towards_true"] /= row["answers"]
