@@ -3,6 +3,7 @@
 A report is written once. The command, the admin page and the API show it, and every export if the report says so.
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from survey.figures import Layout as Layout
 from survey.figures import Linked as Linked
 from survey.figures import Table as Table
 from survey.figures.charts import Chart
+from survey.figures.rendering import plain
 from survey.figures.tables import Columns
 
 if TYPE_CHECKING:
@@ -167,6 +169,12 @@ class ReportFile:
 
     name: str
     content: Callable[[], bytes]
+
+    @classmethod
+    def of_json(cls, name: str, data: Any) -> "ReportFile":
+        """The data as JSON, with figures as value, low and high."""
+        text = json.dumps(plain(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        return cls(name, text.encode)
 
 
 @dataclass(frozen=True, eq=False)

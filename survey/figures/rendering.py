@@ -106,7 +106,8 @@ def _across(
         (heading or known[name].title, known[name], [key[place] for key in groups])
         for place, (name, heading) in enumerate(asked.items())
     ]
-    for value in dict.fromkeys(row[view.across] for row in rows):
+    turned = {row[view.across]: None for row in rows}
+    for value in [*filter(turned.__contains__, view.headings), *(one for one in turned if one not in view.headings)]:
         title = view.headings.get(value) or across.text(value)
         cells.append((title, column, [group.get(value) for group in groups.values()]))
     return cells, [{} for _group in groups]

@@ -169,7 +169,7 @@ class TableView:
     most: only so many of the rows; the note then says how many there are.
     across: a column each of whose values becomes a column; `cells` names the column whose cells stand there. Rows with
         the same `columns` become one.
-    headings: of these columns, by value; by default the value itself.
+    headings: of these columns, by value, in this order; others follow under the value itself.
     """
 
     columns: Sequence[str] | Mapping[str, str] = ()

@@ -147,6 +147,11 @@ def test_a_view_turns_a_column_into_columns() -> None:
     assert sheet.note == "In brackets: 95 % intervals. judge, stage 1: too few people."
 
 
+def test_turned_columns_stand_in_the_order_of_their_headings() -> None:
+    (sheet,) = rendering.sheets_of(table(TableView(["reader"], across="stage", cells="gap", headings={2: "", 9: "x"})))
+    assert sheet.header == ["reader", "2", "1"]
+
+
 def test_a_column_is_of_numbers_by_what_it_holds() -> None:
     (sheet,) = rendering.sheets_of(table())
     assert [column.is_number for column in sheet.columns] == [False, True, True, True, True, False]

@@ -6,7 +6,7 @@ from survey.contracts import instruments
 from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
-from survey.figures.words import percent
+from survey.figures.words import integer, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
@@ -77,10 +77,10 @@ class ClozeLive(Report):
         return Findings(
             title=f"Cloze so far: {study.title}",
             lines=[
-                f"{len(words):,} words of {people:,} people at {len(at_position):,} positions so far; "
-                f"{percent(own)} are the sentence's own but for a slip of one letter at most.",
-                f"{enough:,} positions have the {options.least} answers that figures need, and {full:,} the "
-                f"{options.responses_per_item} that they aim at.",
+                f"{integer(len(words))} words of {integer(people)} people at {integer(len(at_position))} positions so "
+                f"far; {percent(own)} are the sentence's own but for a slip of one letter at most.",
+                f"{integer(enough)} positions have the {options.least} answers that figures need, and {integer(full)} "
+                f"the {options.responses_per_item} that they aim at.",
             ],
             tables=[
                 Table("stages_so_far", "Words by stage", STAGES, rows),
