@@ -38,6 +38,12 @@ def integer(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
+def money(cents: Any, currency: str = "") -> str:
+    """2.50 USD, of 250 cents; without a separator, so that it can be typed into a form."""
+    amount = NOTHING if cents is None else f"{cents / 100:.2f}"
+    return f"{amount} {currency}" if currency else amount
+
+
 def short(value: Any) -> str:
     """As many digits as tell: 0.05, 12, 1e-07. For settings, such as a threshold that the study file names."""
     return NOTHING if is_missing(value) else f"{value:g}"

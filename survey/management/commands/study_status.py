@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.figures.rendering import aligned
-from survey.figures.words import percent
+from survey.figures.words import number, percent
 from survey.live.people import QuotaLine, quota_lines
 from survey.models import JobStep
 from survey.services.results.outcome_table import StageTable, outcome_table
@@ -66,7 +66,7 @@ class Command(HunchCommand):
 def _mean(found: StageTable | None) -> str:
     if found is None or found.is_share:
         return percent(found.share if found else None)
-    return f"{found.share:.2f}"
+    return number(found.share)
 
 
 def _quota_row(line: QuotaLine) -> list[str]:
@@ -77,5 +77,5 @@ def _quota_row(line: QuotaLine) -> list[str]:
 
 def _row(step: JobStep) -> list[str]:
     progress = f"{step.progress_done} of {step.progress_total}" if step.progress_total else ""
-    seconds = "" if step.seconds is None else f"{step.seconds:.1f}"
+    seconds = "" if step.seconds is None else number(step.seconds, 1)
     return [str(step.stage.index), step.title, step.state, progress, seconds, " ".join(step.error.split())[:80]]

@@ -18,6 +18,7 @@ from survey.contracts import instruments
 from survey.contracts.instruments import ANOTHER_PERSON, Instrument
 from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import short
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import in_words, read_condition
@@ -664,7 +665,7 @@ def rule_in_words(line: AnytimeLine) -> str:
     """The stopping rule that is about this line, and how far it is; empty without one."""
     if line.rule_width is None:
         return ""
-    width = f"{100 * line.rule_width:g} points" if line.unit == SHARE else f"{line.rule_width:g}"
+    width = f"{short(100 * line.rule_width)} points" if line.unit == SHARE else short(line.rule_width)
     state = "ended the stage" if line.stopped else "not reached"
     return f"until narrower than {width}: {state}, {line.looks} {'look' if line.looks == 1 else 'looks'}"
 

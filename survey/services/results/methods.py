@@ -16,7 +16,7 @@ from survey.contracts.reports import Findings, Given, Picture, Report, ReportFil
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView, rendering
 from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow
-from survey.figures.words import integer, percent, short
+from survey.figures.words import integer, money, number, percent, short
 from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
@@ -407,16 +407,17 @@ def preregistration(study: Study) -> str:
         f"- {len(config.stages) - config.pilots} stages, {_people(people)} in all, {config.sitting.items} items each"
         + (f"; before them {config.pilots} pilot stages, whose answers enter nothing." if config.pilots else "."),
     ]
-    for number, stage in enumerate(config.stages, start=1):
+    for index, stage in enumerate(config.stages, start=1):
         stop = f"; {stage.stop.in_words(stage.sittings)}" if stage.stop else ""
-        lines.append(f"- Stage {number}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
+        lines.append(f"- Stage {index}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
     for one in shown_conditions(study):
         lines.append(f"- Condition {one.factor}, drawn for each {one.per}: {', '.join(one.levels)}.")
     lines += [f"- {_quota_words(quota)}" for quota in config.quotas]
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
     lines += [
-        f"- Slots beside the sampled ones: {config.roles.holdout:.0%} holdout, {config.roles.controls:.0%} controls.",
+        f"- Slots beside the sampled ones: {percent(config.roles.holdout, 0)} holdout, "
+        f"{percent(config.roles.controls, 0)} controls.",
         "",
         "## Exclusions",
         "",
@@ -442,8 +443,8 @@ def ethics_page(study: Study) -> str:
     if config.panel.reward:
         hourly = config.panel.reward / 100 * 60 / config.expected_minutes
         pay = (
-            f"Each person is paid {config.panel.reward / 100:.2f} {config.panel.currency} for about "
-            f"{config.expected_minutes:g} minutes, which is {hourly:.2f} {config.panel.currency} an hour."
+            f"Each person is paid {money(config.panel.reward, config.panel.currency)} for about "
+            f"{short(config.expected_minutes)} minutes, which is {number(hourly)} {config.panel.currency} an hour."
         )
     until = config.data.retention_until
     asked_in_all = sum(stage.sittings for stage in config.stages)

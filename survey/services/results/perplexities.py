@@ -27,6 +27,7 @@ from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Whisker
 from survey.figures.csv_lines import csv_lines
+from survey.figures.words import integer
 from survey.services.banks.readings import Readings, same_texts
 from survey.services.base.seeds import generator
 from survey.services.results.fragile_table import fragile_table
@@ -252,13 +253,13 @@ def _begins(readings: Sequence[Readings], texts: Sequence[Text]) -> list[int]:
 
 
 def _lines(texts: Sequence[Text], begins: Sequence[int], *, models: int) -> list[str]:
-    lines = [f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"]
+    lines = [f"{len(texts)} texts, {integer(sum(len(one.text) for one in texts))} characters"]
     if any(begins):
         who = "all models" if models > 1 else "the model"
         left = sum(len(one.text) - begin for one, begin in zip(texts, begins, strict=True))
         empty = sum(begin >= len(one.text) for one, begin in zip(texts, begins, strict=True))
         nothing = f"; {empty} of the texts had nothing that {who} read" if empty else ""
-        lines.append(f"figures are of the {left:,} characters that {who} read{nothing}")
+        lines.append(f"figures are of the {integer(left)} characters that {who} read{nothing}")
     return lines
 
 
@@ -345,13 +346,13 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
         if one.own != one.total:
             notes.append(
                 f"{one.name}: on all that it read: {in_words(one.own.bits_per_character, 3)} bits a character, "
-                f"{one.own.characters:,} characters"
+                f"{integer(one.own.characters)} characters"
             )
         if one.unpaid:
             notes.append(
-                f"{one.name}: read {one.unknown:,} of {one.total.tokens:,} tokens as unknown, and paid nothing for "
-                f"which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of characters or of "
-                "tokens to compare"
+                f"{one.name}: read {integer(one.unknown)} of {integer(one.total.tokens)} tokens as unknown, and paid "
+                f"nothing for which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of "
+                "characters or of tokens to compare"
             )
         if any(reading.reads_end for reading in found):
             whole = added([reading.score(text.text, with_end=True) for reading, text in zip(found, texts, strict=True)])
