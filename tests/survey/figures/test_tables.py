@@ -46,6 +46,7 @@ def texts(*views: TableView) -> list[list[str]]:
         (Figure(math.inf, unit="share"), None, "∞ %"),
         (Figure(low=0.1, high=0.2, unit="share"), None, "10.0 to 20.0 %"),
         (Figure(0.5, low=0.4), None, "0.50"),  # One end alone is no interval.
+        (Figure(0.5, 0.5, 0.5 + 1e-12), None, "0.50"),  # Every resample gave the same.
     ],
 )
 def test_a_figure_in_words(figure: Figure, digits: int | None, text: str) -> None:
@@ -68,6 +69,11 @@ def test_in_another_unit_value_ends_and_error_change() -> None:
     assert figure == Figure(10.0, 0.0, 20.0, standard_error=5.0, people=9, unit="points")
 
 
+def test_a_figure_without_value_or_interval_says_so_in_arithmetic() -> None:
+    assert math.isnan(Figure().or_nan) and Figure(0.5).or_nan == 0.5
+    assert Figure(0.5, 0.4, 0.6).holds(0.6) and not Figure(0.5, 0.4, 0.6).holds(0.61) and Figure(0.5).holds(9)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "–"), (0.0004, "< 0.001"), (0.0449, "0.045"), (float("nan"), "–")],
@@ -76,7 +82,14 @@ def test_a_p_value_in_words(value: float | None, text: str) -> None:
     assert words.p_value(value) == text
 
 
+def test_yes_and_no_are_1_and_0_in_the_file() -> None:
+    column = Column("best", "0 or 1", "It is.", style="yes or no")
+    made = Table("ways", "Ways", (column,), [[1], [0]])
+    assert rendering.sheets_of(made)[0].texts() == [["yes"], ["no"]] and list(made.file_rows()) == [[1], [0]]
+
+
 def test_counted_things_in_words() -> None:
+    assert words.points(0.123) == "12.3 points" and words.points(None) == "–"
     assert [words.counted(1, "person", "people"), words.counted(2000, "answer")] == ["1 person", "2,000 answers"]
 
 

@@ -31,7 +31,7 @@ COLUMNS = (
 )
 NOTE = (
     "Agreement is a correlation over items, which count by the design. Few people answer an item, and so the ceiling "
-    "is below 1; corrected is agreement divided by the ceiling. In brackets: 95 % intervals by person and item."
+    "is below 1; corrected is agreement divided by the ceiling. Intervals are by person and item."
 )
 
 

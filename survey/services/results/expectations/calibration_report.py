@@ -55,8 +55,8 @@ BINS = (
 )
 NOTE = (
     "Bits: what happened costs -log2 of the chance that it got; a coin costs 1 and certainty that is right 0. Saved: "
-    "less than the best constant chance, which knows nothing of the items. In brackets: 95 % intervals, by person "
-    "and item."
+    "less than the best constant chance, which knows nothing of the items. Intervals are by person and "
+    "item."
 )
 
 

@@ -57,7 +57,7 @@ ITEMS = (
 )
 NOTE = (
     "A gap is people less reader: above 0 people expect more of the event than the reader. Items count by the design. "
-    "In brackets: 95 % intervals by person and item."
+    "Intervals are by person and item."
 )
 ITEMS_NOTE = (
     "The largest of many gaps are partly chance. Drawn in: people’s mean is drawn towards what the reader’s number "

@@ -174,7 +174,7 @@ def _from_files(
             scores_table(
                 [comparison.score(name, alphas) for name in names],
                 pairs=len(pairs),
-                note="In brackets: 95 % intervals, pairs resampled; predictions and mean beliefs as given.",
+                note="For the intervals, pairs are resampled; predictions and mean beliefs are as given.",
             ),
             differences_table(differences),
             *([pairs_table(pairs_of_models, holding), deployed_table(gaps, holding)] if pairs_of_models else []),

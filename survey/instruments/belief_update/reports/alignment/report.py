@@ -122,7 +122,7 @@ class AlignmentReport(Report):
                 f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
                 f"{number(averages.posterior_correct, 3)} after a correct, "
                 f"{number(averages.posterior_incorrect, 3)} after an incorrect answer) by the predictions "
-                f"of {found.predictor} for stage {found.stage}. In brackets: 95 % intervals, pairs and respondents "
+                f"of {found.predictor} for stage {found.stage}. For the intervals, pairs and respondents are "
                 "resampled.",
             ],
             tables=[

@@ -139,7 +139,7 @@ class ArmsReport(Report):
             title=f"Alignment by arm: {study.title}",
             lines=[
                 f"{_counts(first)}. Figures rest on the beliefs that people stated, and on what the model "
-                "really answered to the targets. In brackets: 95 % intervals between people.",
+                "really answered to the targets. Intervals are between people.",
                 *(sentence for one in compared for sentence in _sentences(one)),
             ],
             tables=[arms, differences],

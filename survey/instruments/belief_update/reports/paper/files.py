@@ -158,7 +158,7 @@ def _figure_2(sample: Sample | None) -> Piece:
     given, pairs = _scored(sample)
     note = (
         f"{len(given)} pairs of {Path(given.file).name}, each under both outcomes, with the predictions as given; the "
-        "paper has 10,000. In brackets: 95 % intervals of the mean over such pairs."
+        "paper has 10,000. Intervals are of the mean over such pairs."
     )
     note = " ".join([note, *_sentences(given.notes)])
     return figure_2(pairs, note)

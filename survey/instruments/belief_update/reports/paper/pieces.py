@@ -245,7 +245,7 @@ def model_tables(
         views = _beside_paper(["llm", "n"], "alpha", rows, headings)
         rows = [[*row, (unreadable or {}).get(row[0])] for row in rows]
         note = (
-            "In brackets: 95 % intervals over pairs. The paper heads these columns 50, 90, 95 and 99 %; its numbers "
+            "Intervals are over pairs. The paper heads these columns 50, 90, 95 and 99 %; its numbers "
             "are those of alpha 1, 19, 50 and 99. For Mistral Instruct at alpha 19 table 2 prints 0.393; the released "
             "answers give 0.397."
         )

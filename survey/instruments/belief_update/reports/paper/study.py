@@ -232,7 +232,7 @@ def _under_both(study: Study) -> str:
 
 
 def _figure_2(found: _UniformPairs) -> Piece:
-    return figure_2(found.by_outcome, f"{found.words} In brackets: 95 % intervals of the mean over such pairs.")
+    return figure_2(found.by_outcome, f"{found.words} Intervals are of the mean over such pairs.")
 
 
 def _figure_6(found: _UniformPairs) -> Piece:
@@ -327,8 +327,5 @@ def _figure_3_right(study: Study, stages: Sequence[Stage]) -> Piece:
         )
     if not lines:
         raise StateRefused(f"{study.slug}: no frozen stage was drawn by a predictor")
-    note = (
-        "By the design's weights. In brackets: 95 % intervals of each point over people, so that answers of one person "
-        "may depend on each other."
-    )
+    note = "By the design's weights. Intervals are over people, so that answers of one person may depend on each other."
     return figure_3_right(lines, note)
