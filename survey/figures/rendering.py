@@ -16,6 +16,7 @@ from .figure import Figure, has_interval
 from .tables import Column, FigureColumn, Layout, Linked, Table, TableView, is_number
 
 WIDEST = 60  # characters of a cell in a terminal
+MOST_NAMED = 3  # rows that a remark below a table names
 
 
 # What people see
@@ -139,7 +140,9 @@ def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool)
                 names = [f"{name}, {title}" for name in names]
             remarks.setdefault(remark, []).extend(dict.fromkeys(names))
     for remark, names in remarks.items():
-        yield f"{'; '.join(dict.fromkeys(names))}: {remark.removesuffix('.')}."
+        named = list(dict.fromkeys(names))
+        more = [f"and {len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+        yield f"{'; '.join([*named[:MOST_NAMED], *more])}: {remark.removesuffix('.')}."
 
 
 def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:

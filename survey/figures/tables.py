@@ -123,9 +123,16 @@ class PartColumn:
         yield self
 
     def of_cell(self, cell: Any) -> Any:
+        """What a file has of a cell."""
         if isinstance(cell, Figure):
             return cell.part(self.part)
         return cell if self.part == "value" else None
+
+    def shown(self, cell: Any) -> Any:
+        """The same for people: an error is read in the unit of its figure."""
+        value = self.of_cell(cell)
+        is_error = self.part == "standard_error" and isinstance(cell, Figure) and value is not None
+        return Figure(value, unit=cell.unit) if is_error else value
 
 
 Columns = Sequence[Column | PartColumn]
@@ -237,7 +244,7 @@ class Table:
         names, parts = [column.name for column in self.own_columns], self.parts
         for row in self.rows:
             cells = {n: row.get(n) for n in names} if isinstance(row, Mapping) else dict(zip(names, row, strict=True))
-            yield {**cells, **{name: part.of_cell(cells[part.of]) for name, part in parts.items()}}
+            yield {**cells, **{name: part.shown(cells[part.of]) for name, part in parts.items()}}
 
     def file_columns(self) -> list[Column]:
         """The columns of its file, without the parts that only people see."""

@@ -55,7 +55,7 @@ ESTIMATES = (
         "The estimate. Bounds have none.",
         heading="estimate",
         parts={
-            "standard_error": Column("standard_error", "number", "Its standard error.", heading="SE", digits=4),
+            "standard_error": Column("standard_error", "number", "Its standard error.", heading="SE"),
             "low": Column("low", "number", "The lower end of the 95 % interval; of bounds, that of the lowest mean."),
             "high": Column(
                 "high", "number", "The upper end of the 95 % interval; of bounds, that of the highest mean."
@@ -83,9 +83,7 @@ ESTIMATES = (
         "The smallest weight of an answer, in mean weights.",
         digits=2,
     ),
-    Column(
-        "weight_highest", "number", "The largest weight of an answer, in mean weights.", heading="weight ≤", digits=2
-    ),
+    Column("weight_highest", "number", "The largest weight of an answer, in mean weights.", digits=2),
     Column("too_few", "text", "Why the interval is not reliable; empty if it is."),
     Column("p", "number", "Of differences: how often chance alone would take them so far from 0.", style="p"),
     Column(
@@ -433,6 +431,7 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
     yield TableView(
         [
             "title",
+            *(["kind"] if report.assisted else []),
             "value",
             "standard_error",
             "degrees_of_freedom",

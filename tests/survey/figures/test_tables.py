@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,6 +151,25 @@ def test_a_view_says_how_many_rows_it_leaves_out_and_why_figures_are_withheld() 
     assert len(first.rows) == 2
     assert first.note == "Of a toy. The first 2 of 3 rows; gaps.csv has all."
     assert withheld.note == "judge: too few people."
+
+
+def test_a_remark_names_three_of_its_rows_or_says_all() -> None:
+    columns = (Column("who", "text", ""), FigureColumn("share", "share", "", parts={}))
+    few = Figure(0.5, note="few answers")
+    rows = [*((name, few) for name in "abcde"), ("f", Figure(0.5))]
+    (sheet,) = rendering.sheets_of(Table("t", "T", columns, rows))
+    assert sheet.note == "a; b; c; and 2 more: few answers."
+    (sheet,) = rendering.sheets_of(Table("t", "T", columns, rows[:2]))
+    assert sheet.note == "all: few answers."
+
+
+def test_a_view_may_show_a_part_of_a_figure_in_its_unit() -> None:
+    parts = {"standard_error": Column("error", "number", "Its error."), "people": Column("people", "number", "Who.")}
+    columns = (FigureColumn("share", "share", "A share.", parts=parts),)
+    table = Table("t", "T", columns, [(Figure(0.5, standard_error=0.0123, people=1234, unit="share"),)])
+    assert rendering.csv(table) == "share,error,people\n0.5,0.0123,1234\n"
+    (sheet,) = rendering.sheets_of(replace(table, views=[TableView(["share", "error", "people"])]))
+    assert sheet.texts() == [["50.0 %", "1.2 %", "1,234"]]
 
 
 def test_a_view_turns_a_column_into_columns() -> None:
