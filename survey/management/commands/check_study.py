@@ -8,6 +8,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.contracts.instruments import PoolOutlook
 from survey.figures.rendering import aligned
+from survey.figures.words import money
 from survey.services.studies import checking, creating
 
 
@@ -95,14 +96,14 @@ class Command(HunchCommand):
         self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")
         self.stdout.write(f"languages: {', '.join(found.languages)}; kept until: {found.retention_until or 'not said'}")
         if pay := found.pay:
-            minimum = "" if pay.minimum is None else f"; the panel's minimum is {pay.minimum / 100:.2f}"
-            self.stdout.write(f"pay: {pay.an_hour / 100:.2f} {pay.currency} an hour{minimum}")
+            minimum = "" if pay.minimum is None else f"; the panel's minimum is {money(pay.minimum)}"
+            self.stdout.write(f"pay: {money(pay.an_hour, pay.currency)} an hour{minimum}")
         if cost := found.cost:
-            screen_outs = f", at most {cost.screen_outs / 100:.2f} for screen-outs" if cost.screen_outs else ""
+            screen_outs = f", at most {money(cost.screen_outs)} for screen-outs" if cost.screen_outs else ""
             self.stdout.write(
-                f"cost: {cost.people} people, {cost.rewards / 100:.2f} in rewards{screen_outs} and "
-                f"{cost.fee / 100:.2f} in fees, "
-                f"{cost.total / 100:.2f} {cost.currency} in all"
+                f"cost: {cost.people} people, {money(cost.rewards)} in rewards{screen_outs} and "
+                f"{money(cost.fee)} in fees, "
+                f"{money(cost.total, cost.currency)} in all"
                 + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
             )
         self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in found.codes.items()))
