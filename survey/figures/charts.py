@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from .figure import Figure
 
 WIDTH, EDGE = 560, 8  # narrow, so that letters stay legible where a phone shows it smaller
 TITLE, TEXT, SMALL = 15, 13, 12  # sizes of letters
@@ -88,32 +90,13 @@ class Bar(NamedTuple):
     ends: tuple[float, float] | None = None
 
 
-class DrawnFigure(Protocol):
-    """A figure with its interval. None or NaN where it is not defined; no ends where no interval is."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-class Whisker(NamedTuple):
-    """The plainest of them."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
 @dataclass(frozen=True)
 class ForestRow:
     """A name, a figure of each series, and words at the end of the row. Undefined figures are left out, and so is a row
     of these alone unless it has words."""
 
     name: str
-    figures: Sequence[DrawnFigure]
+    figures: Sequence[Figure]
     words: str = ""
 
 
@@ -339,7 +322,7 @@ class ForestChart(Chart):
         below, height = _under(x, bottom, left, right)
         return [*parts, *below], height
 
-    def _figure(self, figure: DrawnFigure, style: "_Style", x: "_Scale", y: float) -> Iterator[str]:
+    def _figure(self, figure: Figure, style: "_Style", x: "_Scale", y: float) -> Iterator[str]:
         value = x.at(figure.value or 0.0)
         yield style.group()
         if self.bars:
@@ -800,7 +783,7 @@ def _is_finite(*values: float | None) -> bool:
     return all(value is not None and math.isfinite(value) for value in values)
 
 
-def _is_defined(figure: DrawnFigure) -> bool:
+def _is_defined(figure: Figure) -> bool:
     return _is_finite(figure.value)
 
 

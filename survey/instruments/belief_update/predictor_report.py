@@ -16,7 +16,8 @@ from predictors.evaluation import METRICS
 from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation.intervals import Interval, PartMetricsWithIntervals
 from predictors.evaluation.scoring import in_bits
-from survey.figures.charts import Axis, BarChart, Chart, ForestRow, Line, LineChart, Whisker
+from survey.figures import Figure
+from survey.figures.charts import Axis, BarChart, Chart, ForestRow, Line, LineChart
 from survey.figures.rendering import aligned
 from survey.figures.words import number
 
@@ -173,8 +174,8 @@ def charts(found: PredictorComparison) -> dict[str, Chart]:
     }
 
 
-def _area(found: PartMetricsWithIntervals, part: Any) -> Whisker:
-    return Whisker(found["auc"][part], *(found["intervals"]["auc"][part] or ()))
+def _area(found: PartMetricsWithIntervals, part: Any) -> Figure:
+    return Figure.between(found["auc"][part], found["intervals"]["auc"][part])
 
 
 def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
