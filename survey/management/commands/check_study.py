@@ -8,7 +8,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.contracts.instruments import PoolOutlook
 from survey.figures.rendering import aligned
-from survey.figures.words import money
+from survey.figures.words import integer, money, number, short
 from survey.services.studies import checking, creating
 
 
@@ -75,7 +75,7 @@ class Command(HunchCommand):
                 stage.design,
                 str(stage.sittings),
                 *(str(stage.slots.get(role, "")) for role in ("sampled", "holdout", "controls")),
-                "-" if stage.sampled_so_far is None else f"{stage.sampled_so_far:,}",
+                integer(stage.sampled_so_far),
             ]
             for stage in found.stages
         ]
@@ -111,18 +111,19 @@ class Command(HunchCommand):
 
 def _pools(pools: Sequence[PoolOutlook]) -> str:
     own, *larger = pools
-    others = " and ".join(f"{one.found:.3f} with {one.size:,}" for one in larger)
+    others = " and ".join(f"{number(one.found, 3)} with {integer(one.size)}" for one in larger)
     return (
-        f"candidates.size: with {own.size:,} candidates {own.found:.3f} of the answers from stage 2 on have label 1 "
-        f"(for beliefs: changed), {others} and as many of them at the top; simulated with people as plan_budget "
-        "assumes them"
+        f"candidates.size: with {integer(own.size)} candidates {number(own.found, 3)} of the answers from stage 2 on "
+        f"have label 1 (for beliefs: changed), {others} and as many of them at the top; simulated with people as "
+        "plan_budget assumes them"
     )
 
 
 def _test(stage: checking.StageFacts, test: checking.TestFacts) -> str:
     top, bottom = 100 * test.top_fraction, 100 * test.bottom_fraction
     return (
-        f"stage {stage.stage} is a test stage, from which nothing learns: {test.items:,} items, {test.from_top:,} of "
-        f"the top {top:g} % and {test.from_bottom:,} of the bottom {bottom:g} % of the scores, "
-        f"{test.responses_per_item} people each; their labels are majorities, {TIES[test.ties]}"
+        f"stage {stage.stage} is a test stage, from which nothing learns: {integer(test.items)} items, "
+        f"{integer(test.from_top)} of the top {short(top)} % and {integer(test.from_bottom)} of the bottom "
+        f"{short(bottom)} % of the scores, {test.responses_per_item} people each; their labels are majorities, "
+        f"{TIES[test.ties]}"
     )

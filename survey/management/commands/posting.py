@@ -141,7 +141,7 @@ class Command(HunchCommand):
             self.stdout.write(f"recommended: {words.money(advice.recommended, currency)} an hour ({whose})")
         if pay := hourly_pay(posting.study, reward=posting.reward):
             self.stdout.write(f"{pay}")
-        hours = "not known" if advice.hours is None else f"{advice.hours:.1f} hours, says the panel"
+        hours = "not known" if advice.hours is None else f"{words.number(advice.hours, 1)} hours, says the panel"
         self.stdout.write(f"recruiting may take: {hours}")
 
     def _show(self, study: Study) -> None:
