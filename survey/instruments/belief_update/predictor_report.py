@@ -83,7 +83,7 @@ def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[s
     for name, one in metrics.items():
         rows.append([name, *[number(one[metric][part], 3) for metric in METRICS for part in PARTS]])
         rows.append(["", *[_interval(one["intervals"][metric][part]) for metric in METRICS for part in PARTS]])
-    rows += [[name, *["-"] * (len(header) - 1)] for name in missing]
+    rows += [[name, *[NOTHING] * (len(header) - 1)] for name in missing]
     return aligned(header, rows)
 
 
