@@ -44,13 +44,13 @@ django.setup()
 
 from survey.contracts.measures import Estimands, Measure
 from survey.instruments.belief_update.aids import Similar
-from survey.instruments.belief_update.reports.arms import (
+from survey.instruments.belief_update.reports.alignment.deployment import Rule
+from survey.instruments.belief_update.reports.arms.measures import (
     ArmAnswers,
     ArmMeasure,
     as_measures,
     measures_of_arms,
 )
-from survey.instruments.belief_update.reports.deployment import Rule
 from survey.services.results.estimating import level_figures
 from survey.services.results.estimators import StagePart
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from survey.instruments.belief_update.reports.alignment import (
+from survey.instruments.belief_update.reports.alignment.scores import (
     PAPER_ALPHAS,
     AlignmentComparison,
     Trial,

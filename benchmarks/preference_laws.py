@@ -20,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bandit import EpsilonGreedy, Uniform, draw
+from survey.figures import Figure
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
 from survey.instruments.preference.analysis.analysing import win_shares
@@ -129,7 +130,7 @@ def saving(numbers: range, models: int) -> dict[str, Any]:
                 for judged in drawn:
                     ranking = bradley_terry.fit(judged if by == "design weights" else judged.unweighted())
                     gaps = [ranking.difference(one, one + 1) for one in range(models - 1)]
-                    widest.append(np.nanmax([gap.error or np.nan for gap in gaps]))
+                    widest.append(np.nanmax([gap.standard_error or np.nan for gap in gaps]))
                     off.append([(gap.value or 0) - truth[place] for place, gap in enumerate(gaps)])
                     best.append(ranking.order[0] == 0)
                 found[f"span {span:g}, {design}, by {by}"] = {
@@ -179,9 +180,7 @@ def judges(numbers: range) -> dict[str, Any]:
                 near = np.abs(ratings[None, :] - one.judge[items[part]][:, None]).argmin(axis=1)
                 share = float(np.average(expected[near], weights=one.weight[items[part]]))
                 found_one = parts[part]
-                covers[f"reliability, {name} part"].add(
-                    bradley_terry.MeasuredFigure(found_one.share, None, found_one.low, found_one.high), share
-                )
+                covers[f"reliability, {name} part"].add(Figure(found_one.share, found_one.low, found_one.high), share)
         found[design] = {name: cover.line() for name, cover in covers.items()}
     return found
 
@@ -304,7 +303,7 @@ def assisted(numbers: range) -> dict[str, Any]:
                     (one,) = judging.assisted(people, keys, universe={(0, 1): chances})
                     for cover, figure in ((alone, one.people), (helped, one.assisted)):
                         low, high = figure.interval
-                        cover.add(bradley_terry.MeasuredFigure(figure.value, figure.standard_error, low, high), truth)
+                        cover.add(Figure(figure.value, low, high, figure.standard_error), truth)
                     saved.append(one.saved or 0.0)
                 found[name] = {
                     "alone": alone.line(), "assisted": helped.line(), "saved": round(float(np.mean(saved)), 1)

@@ -24,13 +24,13 @@ from functools import partial
 
 import numpy as np
 
+from survey.figures import Figure
 from survey.instruments.belief_update.analysis.bayes_person import bayes_slope
 from survey.instruments.belief_update.analysis.composing import NAMES
 from survey.instruments.belief_update.analysis.composition import (
     CLIPS,
     Composition,
     StepAnswers,
-    StepFigure,
     best_of,
     compose,
     fits,
@@ -56,7 +56,7 @@ LARGE = {"items": 4000, "people": 16_000}
 
 def figures(
     answers: StepAnswers, *, rng: np.random.Generator
-) -> tuple[dict[str, StepFigure], Composition, Composition, list[StepFigure]]:
+) -> tuple[dict[str, Figure], Composition, Composition, list[Figure]]:
     """Every figure that the report gives an interval, and what of it says which way fits best."""
     by_clip = [compose(answers, clip=clip) for clip in CLIPS]
     in_points = compose(answers, in_points=True)
@@ -86,7 +86,9 @@ def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float
     found, main, in_points, scales = figures(answers, rng=rng)
     best = best_of(fits(main, in_points), scales)
     values = [
-        (float("nan"),) * 3 if each.value is None or each.low is None or each.high is None else each[:3]
+        (float("nan"),) * 3
+        if each.value is None or each.low is None or each.high is None
+        else (each.value, each.low, each.high)
         for each in found.values()
     ]
     aim = bayes_slope(answers, rng=rng)

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from predictors.evaluation.scoring import TextScore, in_words
 from predictors.readings import TextReading
 from survey.exceptions import HunchError
+from survey.figures.words import number, percent
 from survey.models import AnswerCollection, LanguageModel, ModelAnswer, NgramModel, Reading
 from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import collecting
@@ -47,7 +48,7 @@ class LanguageModelAdmin(ReadOnlyAdmin):
 
     @admin.display(description="correct")
     def share_correct(self, model: Any) -> str:
-        return f"{100 * model.correct / model.judged:.1f} %" if model.judged else "–"
+        return percent(model.correct / model.judged) if model.judged else "–"
 
     @admin.display(description="unreadable replies", ordering="unreadable")
     def unreadable_count(self, model: Any) -> int:
@@ -285,7 +286,7 @@ class AnswerCollectionAdmin(HunchAdmin):
         if collection.cost is None:
             return "no prices given"
         cap = "" if collection.cost_cap is None else f" of at most {collection.cost_cap.normalize():f}"
-        return f"{collection.cost:.4f}{cap}"
+        return f"{number(collection.cost, 4)}{cap}"
 
     @admin.display(description="message")
     def said(self, collection: AnswerCollection) -> str:

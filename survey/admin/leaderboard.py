@@ -6,15 +6,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 from survey.contracts.instruments import Learning
+from survey.figures import Figure
+from survey.figures.words import NOTHING, number
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.stages.leaderboard import (
     COLUMNS_NOTE,
     MAJORITIES_NOTE,
     LeaderboardLine,
-    MetricValue,
     Sort,
     all_answers,
+    bits_of,
     boards_of,
     carried_by,
     leaderboard,
@@ -141,11 +143,9 @@ def _shown(line: LeaderboardLine, learning: Learning) -> dict[str, Any]:
     }
 
 
-def _cell(figure: MetricValue, *, in_bits: bool = False) -> tuple[str, str, str]:
+def _cell(figure: Figure, *, in_bits: bool = False) -> tuple[str, str, str]:
     """A figure, its interval, and the same figure in bits if it is a log score, in words."""
     if figure.value is None:
-        return "–", "", ""
-    bits = f"{figure.bits:.3f} bits" if in_bits else ""
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f}", "", bits
-    return f"{figure.value:.3f}", f"{figure.low:.3f} to {figure.high:.3f}", bits
+        return NOTHING, "", ""
+    interval = "" if figure.interval is None else Figure(None, *figure.interval).in_words(3)
+    return number(figure.value, 3), interval, f"{number(bits_of(figure), 3)} bits" if in_bits else ""

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from survey.exceptions import HunchError
+from survey.figures.csv_lines import csv_line
 from survey.models import EntryLink, Study
 from survey.read_only_admin import ReadOnlyAdmin
 from survey.services.base import rights
-from survey.services.base.csv_lines import csv_line
 from survey.services.base.rights import Right
 from survey.services.sittings import links
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from survey.contracts.instruments import Metric
+from survey.figures.words import number
 from survey.live.stage_sections import leading
 from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
@@ -23,7 +24,7 @@ def metric_column(shown: Metric) -> Callable[[Evaluation], str]:
     def column(evaluation: Evaluation) -> str:
         learning = learning_of(evaluation.stage.study)
         value = None if learning is None else leading(evaluation.metrics, shown.name, all_answers(learning))
-        return "–" if value is None else f"{value:.3f}"
+        return number(value, 3)
 
     column.__name__ = shown.name
     return column
@@ -66,7 +67,7 @@ class PredictorRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="seconds of training", ordering="seconds")
     def training_seconds(self, run: PredictorRun) -> str:
-        return f"{run.seconds:.1f}"
+        return number(run.seconds, 1)
 
     @admin.display(description="parameters")
     def settings(self, run: PredictorRun) -> SafeString:
@@ -143,7 +144,7 @@ class JobStepAdmin(ReadOnlyAdmin):
 
     @admin.display(description="seconds")
     def taken(self, step: JobStep) -> str:
-        return "–" if step.seconds is None else f"{step.seconds:.1f}"
+        return number(step.seconds, 1)
 
     @admin.display(description="error")
     def error_in_short(self, step: JobStep) -> str:

@@ -1,6 +1,5 @@
 """One page for every report of a study: a form for its arguments, its tables, pictures and files."""
 
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +10,13 @@ from typing import Any
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
 from survey.contracts.reports import (
     Argument,
     Findings,
     Intake,
-    Layout,
-    Linked,
     Picture,
     Report,
     ReportEntry,
@@ -27,18 +24,17 @@ from survey.contracts.reports import (
     TakenFile,
 )
 from survey.exceptions import HunchError
+from survey.figures import rendering
+from survey.figures.csv_lines import guarded
+from survey.figures.rendering import Sheet
 from survey.models import Study
 from survey.services.base import rights
-from survey.services.base.csv_lines import guarded
 from survey.services.base.rights import Right
 from survey.services.results import reports
 
 from . import downloads
 from .members import MemberPages
 from .pictures import NotAPicture, inline
-
-# A number as people write it, maybe followed by a unit or an interval; or a dash for none.
-NUMBER = re.compile(r"[+−-]?\d[\d,.]*( |$|%)|[–-]$")
 
 WITHHELD = (
     "It holds what people wrote, so the page leaves it out: you may not export answers. That needs the role analyst in "
@@ -60,31 +56,11 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell of a table. `label` is its column's title; `link` is empty if there is no page to go to."""
-
-    text: str
-    is_number: bool
-    label: str
-    link: str = ""
-
-
-@dataclass(frozen=True)
-class ShownLayout:
-    """A table as the page shows it. `header` holds each column's title, and whether the column holds numbers."""
-
-    title: str
-    header: Sequence[tuple[str, bool]]
-    rows: Sequence[Sequence[Cell]]
-    note: str
-
-
-@dataclass(frozen=True)
 class ShownTable:
     name: str
     title: str
     note: str
-    layouts: Sequence[ShownLayout]
+    sheets: Sequence[Sheet]
 
 
 @dataclass(frozen=True)
@@ -225,32 +201,7 @@ def _shown(found: Findings, study: Study, name: str, *, may_export: bool) -> dic
 def _table(table: Table, *, may_export: bool) -> ShownTable:
     if table.verbatim and not may_export:
         return ShownTable(table.name, table.title, WITHHELD, [])
-    return ShownTable(table.name, table.title, table.note, [_layout(one) for one in reports.layouts_of(table)])
-
-
-def _layout(layout: Layout) -> ShownLayout:
-    columns = range(len(layout.header))
-    numbers = [all(NUMBER.match(str(row[column])) for row in layout.rows) for column in columns]
-    return ShownLayout(
-        layout.title,
-        list(zip(layout.header, numbers, strict=True)),
-        [
-            [_cell(cell, is_number, label) for cell, is_number, label in zip(row, numbers, layout.header, strict=True)]
-            for row in layout.rows
-        ],
-        layout.note,
-    )
-
-
-def _cell(cell: str | Linked, is_number: bool, label: str) -> Cell:
-    if not isinstance(cell, Linked):
-        return Cell(str(cell), is_number, label)
-    meta = cell.row._meta
-    try:
-        address = reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[cell.row.pk])
-    except NoReverseMatch:  # The admin has no page for such rows.
-        address = ""
-    return Cell(cell.text, False, label, address)
+    return ShownTable(table.name, table.title, table.note, rendering.sheets_of(table))
 
 
 def _picture(picture: Picture, command: str) -> ShownPicture:

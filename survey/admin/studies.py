@@ -23,6 +23,7 @@ from survey.contracts import instruments, panels
 from survey.contracts.tables import ExtraFile
 from survey.database import written_patiently
 from survey.exceptions import HunchError
+from survey.figures import csv_lines
 from survey.live import snapshots
 from survey.live.stage_sections import StageSection
 from survey.models import Stage, Study
@@ -30,7 +31,7 @@ from survey.panels import owed_list
 from survey.panels.inviting import may_invite
 from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json
 from survey.services.answers import blinding
-from survey.services.base import auditing, csv_lines, rights
+from survey.services.base import auditing, rights
 from survey.services.base.rights import Right
 from survey.services.plans import planning
 from survey.services.results.export import codebook, contents, files

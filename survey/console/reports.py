@@ -8,43 +8,24 @@ from typing import Any, ClassVar
 
 from survey.contracts.reports import Findings, Report
 from survey.exceptions import HunchError
+from survey.figures import rendering
 from survey.models import Study
 from survey.services.results import reports
 from survey.services.results.png import drawer
 from survey.services.studies.finding import find_study
 
 from .command import HunchCommand
-from .text_tables import table
-
-WIDEST = 60  # characters of a cell
 
 
 def page(found: Findings, *, out: bool = False) -> Iterator[str]:
     """What people read of a report, a part at a time. `out`: its files are written too."""
     yield from found.lines
     for one in found.tables:
-        layouts = reports.layouts_of(one)
-        if not all(layout.title for layout in layouts):
-            yield f"\n{one.title}"
-        for layout in layouts:
-            if layout.title:
-                yield f"\n{layout.title}"
-            if layout.rows:
-                yield table(list(layout.header), [[_cell(cell) for cell in row] for row in layout.rows])
-            if layout.note:
-                yield layout.note
-        if one.note:
-            yield one.note
+        yield from rendering.terminal(one)
     if found.pictures and not out:
         yield ""
         for picture in found.pictures:
             yield f"{picture.title}: --out DIR draws {picture.name}.svg"
-
-
-def _cell(cell: object) -> str:
-    """On one line, and not wider than a terminal can bear."""
-    text = " ".join(str(cell).split())
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 
 class ReportCommand(HunchCommand):

@@ -1,8 +1,9 @@
-"""A report of a study: tables, figures and files under one name. Imports only contracts and charts.
+"""A report of a study: tables, figures and files under one name. Imports only contracts and the results kit.
 
 A report is written once. The command, the admin page and the API show it, and every export if the report says so.
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from survey.exceptions import FieldErrors, HunchError
+from survey.figures import Linked as Linked
+from survey.figures import Table as Table
 from survey.figures.charts import Chart
-
-from .tables import Column
+from survey.figures.rendering import plain
+from survey.figures.tables import Columns
 
 if TYPE_CHECKING:
     from survey.models import Study
@@ -138,44 +141,6 @@ def check_arguments(
 
 
 @dataclass(frozen=True)
-class Linked:
-    """A cell that is about a row of the database: a page links it to that row."""
-
-    text: str
-    row: Any
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A table, or a part of it, for people: in words and rounded numbers. Pages and the terminal show it."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str | Linked]]
-    title: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as in its file, with every digit. `name` is the file's name without the ending; `note` is a sentence
-    below it. Without layouts, pages show its columns as they are.
-
-    `verbatim`: it holds people's own words. A page shows it only to those who may export answers.
-    """
-
-    name: str
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Any]]
-    note: str = ""
-    layouts: Sequence[Layout] = ()
-    verbatim: bool = False
-
-
-@dataclass(frozen=True)
 class Picture:
     """A figure. `draw` writes it as SVG; it imports what it draws with. `text` says in words what it shows. `of` makes
     one of a chart.
@@ -203,6 +168,12 @@ class ReportFile:
 
     name: str
     content: Callable[[], bytes]
+
+    @classmethod
+    def of_json(cls, name: str, data: Any) -> "ReportFile":
+        """The data as JSON, with figures as value, low and high."""
+        text = json.dumps(plain(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        return cls(name, text.encode)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +216,7 @@ class Report(ABC):
     arguments: ClassVar[Sequence[Argument]] = ()
     # The tables that every export of a study includes, by name with their columns: the codebook lists these before
     # anything is made. Such a table is made without arguments, or only with `condition` if the report has it.
-    exported: ClassVar[Mapping[str, Sequence[Column]]] = {}
+    exported: ClassVar[Mapping[str, Columns]] = {}
 
     # Which files it takes back, by its page and the API; None: none.
     intake: ClassVar[Intake | None] = None

@@ -18,6 +18,8 @@ from django.utils import timezone
 from survey.contracts import instruments
 from survey.contracts.instruments import Learning
 from survey.contracts.measures import SHARE
+from survey.figures import Figure
+from survey.figures.words import number, percent
 from survey.models import (
     Assignment,
     Booklet,
@@ -49,7 +51,7 @@ class Mean:
     is_share: bool
 
     def __str__(self) -> str:
-        return f"{100 * self.value:.1f} %" if self.is_share else f"{self.value:.2f}"
+        return percent(self.value) if self.is_share else number(self.value)
 
 
 @dataclass(frozen=True)
@@ -425,13 +427,13 @@ def metric_table(metrics: Mapping[str, Any], learning: Learning | None) -> Metri
 
 
 def _with_interval(value: Any, interval: Sequence[float] | None) -> str:
-    return _number(value) if interval is None else f"{_number(value)} ({interval[0]:.3f} to {interval[1]:.3f})"
+    return _number(value) if interval is None else Figure.between(value, interval).in_words(3)
 
 
 def _number(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return number(value, 3) if isinstance(value, float) else str(value)
 
 
 # Outcomes

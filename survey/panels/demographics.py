@@ -12,9 +12,9 @@ from typing import Any
 from survey.contracts import panels
 from survey.contracts.panels import Demographics, PanelCannot, PanelClient, PanelIds
 from survey.exceptions import StateRefused
+from survey.figures.csv_lines import csv_line
 from survey.models import PanelIdentity, Posting, Respondent, Study
 from survey.services.base.auditing import record
-from survey.services.base.csv_lines import csv_line
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import write_private_file

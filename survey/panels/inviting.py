@@ -10,10 +10,10 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.contracts.panels import Invitee, InviteLink, PanelClient
 from survey.exceptions import StateRefused
+from survey.figures.csv_lines import csv_line
 from survey.models import Study
 from survey.services.base import rights
 from survey.services.base.auditing import record
-from survey.services.base.csv_lines import csv_line
 from survey.services.base.rights import Right
 from survey.services.sittings import waves
 from survey.services.sittings.identities import unseal

@@ -13,10 +13,11 @@ from django.db.models import Sum
 
 from bandit.estimators import Comparison, compare_shares
 from survey import study_file
-from survey.console.text_tables import decimal, percent, table
 from survey.contracts import instruments
 from survey.contracts.instruments import Demonstration, DemonstrationVerdict, Metric
 from survey.exceptions import NotFound
+from survey.figures.rendering import aligned
+from survey.figures.words import number, percent
 from survey.models import Bank, Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.places import STUDIES_DIR
 from survey.services.answers.counting import TRAINED, counted_answers
@@ -183,7 +184,7 @@ def stage_table(lines: list[StageLine]) -> str:
     judged = [f"{metric.head} before"] if metric is not None else []
     outcome = next((line.outcome for line in lines if line.outcome), "share").replace("_", " ")
     header = ["stage", "answers", outcome, "top", "rest", *judged, "training s", "planning s"]
-    return table(
+    return aligned(
         header,
         [
             [
@@ -192,9 +193,9 @@ def stage_table(lines: list[StageLine]) -> str:
                 percent(line.share),
                 percent(line.top),
                 percent(line.rest),
-                *([decimal(line.judged, 3)] if metric is not None else []),
-                decimal(line.training_seconds, 1),
-                decimal(line.planning_seconds, 1),
+                *([number(line.judged, 3)] if metric is not None else []),
+                number(line.training_seconds, 1),
+                number(line.planning_seconds, 1),
             ]
             for line in lines
         ],

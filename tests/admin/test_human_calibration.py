@@ -11,7 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.admin.pictures import inline
-from survey.instruments.belief_update.reports.calibrating import human_calibration
+from survey.instruments.belief_update.reports.calibration.calibrating import human_calibration
+from survey.instruments.belief_update.reports.calibration.expectations import perplexity_table
 from survey.models import ApiToken, Study
 from tests import cast
 from tests.admin.conftest import client_of
@@ -62,9 +63,9 @@ def test_the_page_shows_figure_and_table_and_the_study_leads_to_it(beliefs: Stud
     assert address in as_superuser.get(reverse("admin:survey_study_change", args=[beliefs.pk])).content.decode()
     page = as_superuser.get(address).content.decode()
     assert "hunch-figure" in page and "12 beliefs, 3 people answering" in page
-    assert "100.0 %" in page and "30-70 %" in page
+    assert "100.0 %" in page and "Belief from" in page
     # A belief of 90 % that comes true has perplexity 1 / 0.9; of the two models one does what was foreseen.
-    assert "perplexity of people" in page and "1.111 to 1.111" in page
+    assert "perplexity of people" in page and "1.111" in page
     assert "&lt;b&gt;always&lt;/b&gt;" in page and "<b>always</b>" not in page
     assert page.count("<section") == page.count("</section")
 
@@ -109,7 +110,7 @@ def test_the_api_gives_the_commands_figures(beliefs: Study) -> None:
     query = {"people_study": "people", "model": ["never", "<b>always</b>"], "condition": "answerer=model"}
     found = reader().get(API, query).json()["data"]
     expected = human_calibration(beliefs, people_study=Study.objects.get(slug="people"), condition=["answerer=model"])
-    perplexity = json.loads(json.dumps([line.as_json() for line in expected.expectations]))
+    perplexity = json.loads(json.dumps(perplexity_table(expected.expectations).records()))
     assert found == {**expected.as_json(), "perplexity": perplexity}
     assert len(found["points"]) == 6 and found["points"][1]["accuracy"] is None
 

@@ -133,7 +133,7 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
 def test_figures_have_their_intervals_beside_them() -> None:
     found = {"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}}
     table = metric_table(found, BeliefUpdate().learning)
-    assert table.rows == (("answers", ("9",)), ("AUC", ("0.750 (0.600 to 0.900)",)))
+    assert table.rows == (("answers", ("9",)), ("AUC", ("0.750 [0.600, 0.900]",)))
 
 
 def test_it_shows_addresses_codes_and_the_study_file_as_text(study: Study, as_researcher: Client) -> None:

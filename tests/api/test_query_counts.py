@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from survey.api import urls
-from survey.instruments.belief_update.reports.reasons import reasons_of
+from survey.instruments.belief_update.reports.reasons.written import reasons_of
 from survey.models import ApiToken, Receiver, Sitting
 from survey.operation import deliveries, receivers
 from survey.services.base import jobs

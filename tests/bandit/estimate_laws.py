@@ -556,7 +556,7 @@ def power_of_budgets(*, sittings, studies, seed):
     The outcome's and the evidence's difference are made as large as is said, and a study's own test is made. For two
     conditions the difference is added to what studies without one find.
     """
-    from survey.instruments.belief_update.reports import budget
+    from survey.instruments.belief_update.reports.budget import simulation as budget
 
     setting = budget.StudySetting(
         sittings=sittings, items=ITEMS, candidates=POOL, holdout=0.1, controls=0.0667, dropout=0.1

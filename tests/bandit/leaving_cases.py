@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import bandit
 from bandit import Estimate, GivenItems
 from survey.services.results import estimators
-from survey.services.results.estimators import Figure, StagePart, Unanswered
+from survey.services.results.estimators import StagePart, StudyFigure, Unanswered
 
 ITEMS, SIZES = 15, (1200, 10_800)
 # A top tenth that beliefs change after more often, as a predictor finds it, and the rest: mean and spread in logits.
@@ -83,8 +83,8 @@ class Study:
     """The estimates of one study, over all items and inside one task. `test` has the p of leaving on the last answer,
     None where it is withheld."""
 
-    everything: Figure
-    task: Figure
+    everything: StudyFigure
+    task: StudyFigure
     test: float | None
 
 
@@ -166,7 +166,7 @@ def bounds(*, stages: Sequence[GivenItems], **options: Any) -> bandit.Bounds:
     return bandit.bounds(stages=stages, plain=plain_of(stages, **known), **options)
 
 
-def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leaving, *, people: int) -> Figure:
+def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leaving, *, people: int) -> StudyFigure:
     """One uniform stage whose people have one of two levels, under which they leave in different ways and change
     beliefs alike: the second level minus the first."""
     made = [stage(rng, people // 2, leaving, uniform=True) for leaving in (first, second)]
@@ -251,7 +251,7 @@ def _figure(
     inside: Sequence[NDArray[np.bool_]] | None,
     lost: Sequence[NDArray[np.bool_]] | None,
     odds_ratio: float,
-) -> Figure:
+) -> StudyFigure:
     masks: Sequence[NDArray[np.bool_] | None] = [None] * len(parts) if inside is None else inside
     rows = list(zip(parts, values, masks, strict=True))
     found = [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows]
@@ -282,7 +282,7 @@ def _figure(
     return estimators.for_heavy_people(figure, parts, values, masks, [None] * len(parts))
 
 
-def three_ways(figure: Figure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:
+def three_ways(figure: StudyFigure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:
     """The plain estimate, the one weighted for leaving, and the intervals of the bounds and of the worst case."""
     assert figure.combined and figure.stayed and figure.bounds and figure.worst_case
     return figure.combined, figure.stayed, figure.bounds.interval, figure.worst_case.interval

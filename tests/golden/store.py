@@ -16,7 +16,8 @@ from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Model
 
-from survey.instruments.belief_update.reports import aligning, calibrating
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.calibration import calibrating
 from survey.models import Stage, Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.results import estimating

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from django.core.management import call_command
 
+from survey.figures import rendering
 from survey.models import Exclusion, Sitting, Slot, Stage, Study
-from survey.services.results import beside, estimating, methods, reports
+from survey.services.results import estimating, methods, reports
 from tests import cast
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -19,22 +20,9 @@ SLUGS = ("answers", "beliefs", "real")
 
 
 def numbers_of(found: methods.StudyMethods) -> set[str]:
-    """Every number that a table has, as texts write it."""
-    known: set[str] = set()
-    for row in (*found.sampling, *found.strata, *found.flow, *found.conditions):
-        known |= {word for value in row for word in re.findall(r"\d+(?:\.\d+)?", str(value))}
-    for _name, title, unit, value, low, high, answers, people in found.figures:
-        for number in (value, low, high):
-            if number is not None:
-                known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
-        known |= {str(answers), str(people), *re.findall(r"\d+", title)}
-    for _name, unit, *numbers in found.beside:
-        odds_ratio = numbers.pop(5)
-        for number in numbers:
-            if number is not None:
-                known |= set(re.findall(r"\d+(?:\.\d+)?", beside.number(number, unit)))
-        known |= set() if odds_ratio is None else {f"{odds_ratio:g}"}
-    return known
+    """Every number that a table shows, as texts write it."""
+    shown = [text for table in found.tables.values() for sheet in rendering.sheets_of(table) for text in sheet.texts()]
+    return {number for row in shown for text in row for number in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""))}
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -68,14 +56,14 @@ def test_people_flow_as_the_database_has_them(golden: None) -> None:
 def test_sampling_is_what_was_drawn(golden: None) -> None:
     study = study_of("beliefs")
     found = methods.methods_of(study)
-    rows = methods._as_dicts(methods.SAMPLING, found.sampling)
+    rows = found.records("sampling")
     assert [row["stage"] for row in rows] == list(Stage.objects.filter(study=study).values_list("index", flat=True))
     for row in rows:
         slots = Slot.objects.filter(stage__study=study, stage__index=row["stage"])
         assert {role: row[role] for role in ("sampled", "holdout", "control")} == {
             role: slots.filter(role=role).count() for role in ("sampled", "holdout", "control")
         }
-    strata = methods._as_dicts(methods.STRATA, found.strata)
+    strata = found.records("strata")
     assert sum(row["drawn"] for row in strata) > 0
 
 
@@ -119,7 +107,7 @@ def test_the_command_is_a_short_name(golden: None, tmp_path: Path, capsys: Any) 
 
 
 def test_special_signs_are_escaped() -> None:
-    assert methods._escaped("50 % & a_b {x} \\ ~ ^") == (
+    assert rendering.escaped_latex("50 % & a_b {x} \\ ~ ^") == (
         r"50 \% \& a\_b \{x\} \textbackslash{} \textasciitilde{} \textasciicircum{}"
     )
     assert isinstance(Study, type)
@@ -128,5 +116,5 @@ def test_special_signs_are_escaped() -> None:
 def test_a_blind_study_names_no_condition(golden: None) -> None:
     study = study_of("beliefs")
     study.is_blind = True
-    assert methods.methods_of(study).conditions == []
+    assert methods.methods_of(study).tables["conditions"].rows == []
     assert "framing" not in methods.preregistration(study) and "framing" not in methods.ethics_page(study)

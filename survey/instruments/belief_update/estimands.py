@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from survey.contracts.measures import Check, Estimands, Measure
+from survey.figures.words import integer
 
 from .labels import beliefs_of
 
@@ -22,16 +23,16 @@ NO_EVIDENCE = "no evidence"
 
 def in_words(*, universe_size: int, n_questions: int) -> str:
     return (
-        f"all {universe_size:,} pairs of this bank's {n_questions:,} questions (evidence, target, outcome), each pair "
-        "counted once, so that the two outcomes count half each"
+        f"all {integer(universe_size)} pairs of this bank's {integer(n_questions)} questions (evidence, target, "
+        "outcome), each pair counted once, so that the two outcomes count half each"
     )
 
 
 def of_steps_in_words(steps: int, *, language_model: str | None, universe_size: int, n_questions: int) -> str:
     outcomes = "each with either outcome" if language_model is None else f"with the outcomes that {language_model} had"
     return (
-        f"all {universe_size:,} items of this study's {n_questions:,} questions: a target and {steps} other questions "
-        f"in an order, {outcomes}, each item counted once"
+        f"all {integer(universe_size)} items of this study's {integer(n_questions)} questions: a target and {steps} "
+        f"other questions in an order, {outcomes}, each item counted once"
     )
 
 

@@ -57,76 +57,76 @@ from .screens import PRIOR
 from .sequences import BeliefSequences
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
-POOLS = "survey.instruments.belief_update.reports.pools"
+POOLS = "survey.instruments.belief_update.reports.budget.pools"
 ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
     ReportEntry(
         name="live",
         title="Live figures",
         summary="Beliefs and their changes, shares by stage and stratum, AUC, lift, reliability, the rank curve.",
-        path="survey.instruments.belief_update.reports.live_report.LiveReport",
+        path="survey.instruments.belief_update.reports.live.report.LiveReport",
         while_it_runs=True,
     ),
     ReportEntry(
         name="alignment",
         title="Language models on trial",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
-        path="survey.instruments.belief_update.reports.alignment_report.AlignmentReport",
+        path="survey.instruments.belief_update.reports.alignment.report.AlignmentReport",
     ),
     ReportEntry(
         name="arms",
         title="Alignment by arm",
         summary="What a condition, such as an aid beside the target, changes in alignment and deployment.",
-        path="survey.instruments.belief_update.reports.arms_report.ArmsReport",
+        path="survey.instruments.belief_update.reports.arms.report.ArmsReport",
     ),
     ReportEntry(
         name="domination",
         title="Domination",
         summary="Which language models are right wherever others are, and whether people get less from them.",
-        path="survey.instruments.belief_update.reports.domination_report.DominationReport",
+        path="survey.instruments.belief_update.reports.alignment.domination_report.DominationReport",
     ),
     ReportEntry(
         name="human_calibration",
         title="Figure 7",
         summary="Whether people foresee what people and language models get right, by regions of belief.",
-        path="survey.instruments.belief_update.reports.calibration_report.CalibrationReport",
+        path="survey.instruments.belief_update.reports.calibration.report.CalibrationReport",
     ),
     ReportEntry(
         name="reasons",
         title="Reasons",
         summary="What people wrote about why their belief changed or stayed; a random sample of it to be coded.",
-        path="survey.instruments.belief_update.reports.reasons_report.ReasonsReport",
+        path="survey.instruments.belief_update.reports.reasons.report.ReasonsReport",
     ),
     ReportEntry(
         name="budget",
         title="Budget",
         summary="What the study as it is planned would find, how precisely, and what it costs; by simulation.",
-        path="survey.instruments.belief_update.reports.budget_report.BudgetReport",
+        path="survey.instruments.belief_update.reports.budget.report.BudgetReport",
     ),
     ReportEntry(
         name="release",
         title="Release",
         summary="The study in the columns of the paper's released data: training answers, majority labels, counts.",
-        path="survey.instruments.belief_update.reports.release_report.ReleaseReport",
+        path="survey.instruments.belief_update.reports.release.report.ReleaseReport",
     ),
     ReportEntry(
         name="paper",
         title="The paper's tables and figures",
         summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers beside.",
-        path="survey.instruments.belief_update.reports.paper_report.PaperReport",
+        path="survey.instruments.belief_update.reports.paper.report.PaperReport",
     ),
 )
 COMPOSITION = ReportEntry(
     name="composition",
     title="How evidence adds up",
     summary="Beliefs after several evidence questions: additivity in log-odds, order effects, weights of the steps.",
-    path="survey.instruments.belief_update.reports.composition_report.CompositionReport",
+    path="survey.instruments.belief_update.reports.composition.report.CompositionReport",
 )
 COMPOSITION_LIVE = ReportEntry(
     name="composition_live",
     title="Beliefs in steps so far",
     summary="Answers by stage, items that have enough of them, and how beliefs move at each step.",
-    path="survey.instruments.belief_update.reports.steps_live_report.StepsLiveReport",
+    path="survey.instruments.belief_update.reports.composition.live_report.StepsLiveReport",
     while_it_runs=True,
 )
 OF_STEPS = ("reasons",)  # The other reports are about one evidence question.
@@ -149,7 +149,7 @@ class BeliefUpdate(Instrument):
     columns = export.COLUMNS
     simulated_kinds = composing.NAMES
     signals = BeliefSignals()
-    budget_planner = "survey.instruments.belief_update.reports.budget_file.BeliefBudget"
+    budget_planner = "survey.instruments.belief_update.reports.budget.file.BeliefBudget"
     demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank", bank=STARTER_BANK)
 
     @cached_property

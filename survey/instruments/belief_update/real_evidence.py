@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit.candidates import Pairs, Pool, uniform_pool
+from survey.figures.words import integer
 from survey.models import LanguageModel, ModelAnswer, Question, Study
 from survey.study_file import Note, Place
 
@@ -154,6 +155,6 @@ def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Que
 
 def in_words(*, language_model: str, universe_size: int, n_questions: int) -> str:
     return (
-        f"all {universe_size:,} ordered pairs of this study's {n_questions:,} questions (evidence, target), evidence "
-        f"with the outcome that {language_model} really had, each pair counted once"
+        f"all {integer(universe_size)} ordered pairs of this study's {integer(n_questions)} questions (evidence, "
+        f"target), evidence with the outcome that {language_model} really had, each pair counted once"
     )

@@ -6,6 +6,7 @@ import numpy as np
 from django.db.models import Count
 
 from survey.contracts.instruments import DemonstrationVerdict
+from survey.figures.words import number
 from survey.models import Bank, NgramModel, Study
 from survey.services.answers.counting import labelled_answers
 from survey.services.banks import ngrams, text_files, texts
@@ -52,7 +53,7 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     passed = abs(found) <= NULL if null else found >= LEAST
     wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
     sentence = (
-        f"people's surprisal at {len(norms)} positions goes with what simulated people were made of: r = {found:.2f}, "
-        f"where {wanted}; {drawn_again} positions were drawn in both stages and are pooled by count"
+        f"people's surprisal at {len(norms)} positions goes with what simulated people were made of: r = "
+        f"{number(found)}, where {wanted}; {drawn_again} positions were drawn in both stages and are pooled by count"
     )
     return DemonstrationVerdict(passed, sentence, {"r": found, "positions": len(norms), "answers": answers})

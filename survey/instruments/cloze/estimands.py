@@ -7,6 +7,7 @@ import numpy as np
 
 from survey.contracts.instruments import Estimates
 from survey.contracts.measures import SHARE, Estimands, Measure
+from survey.figures.words import integer
 
 from .labels import judged_word_of
 
@@ -29,7 +30,7 @@ class ClozeEstimates(Estimates):
         return {"match": np.array(found, dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        return f"all {universe_size:,} positions in the bank's {n_questions:,} sentences"
+        return f"all {integer(universe_size)} positions in the bank's {integer(n_questions)} sentences"
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
         (values,) = self.outcomes(assignments).values()

@@ -26,11 +26,11 @@ COLUMNS = (
     Column("n", "number", "Answers.", whole=True),
     Column("k_exact", "number", "Answers that are exactly the word.", whole=True),
     Column("k_lenient", "number", "Answers that are the word, but for a slip of one letter at most.", whole=True),
-    Column("p", "number", "Smoothed share of the word, by the study's normalisation: (k + a) / (n + a K)."),
-    Column("low", "number", "Lower end of the 95 % interval (Wilson) of k / n."),
-    Column("high", "number", "Its upper end."),
-    Column("surprisal", "number", "-ln p, in nats."),
-    Column("entropy", "number", "Of the smoothed answers, in nats."),
+    Column("p", "number", "Smoothed share of the word, by the study's normalisation: (k + a) / (n + a K).", digits=2),
+    Column("low", "number", "Lower end of the 95 % interval (Wilson) of k / n.", digits=2),
+    Column("high", "number", "Its upper end.", digits=2),
+    Column("surprisal", "number", "-ln p, in nats.", digits=2),
+    Column("entropy", "number", "Of the smoothed answers, in nats.", digits=2),
     Column("answers", "JSON", "Every answer with its count, the most frequent first.", written=True),
 )
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from predictors.readings import Source, Text
 from survey.contracts.instruments import DemonstrationVerdict
+from survey.figures.words import integer, number, percent
 from survey.models import Bank, NgramModel, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams, passages, text_files
@@ -67,13 +68,13 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     figures = reports.make(study, "next_token", {}).data["figures"]
     named = [model.name for model in study.config.models]
     beside = {row["who"]: row["share"] for row in figures if row["who"] in named and row["share"] is not None}
-    models = ", ".join(f"{name} {100 * value:.1f} %" for name, value in beside.items())
+    models = ", ".join(f"{name} {percent(value)}" for name, value in beside.items())
     passed = abs(r) <= NULL if null else r >= LEAST
     wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
     sentence = (
-        f"{100 * share:.1f} % of {guesses:,} guesses are right, of models at the same positions {models}; "
+        f"{percent(share)} of {integer(guesses)} guesses are right, of models at the same positions {models}; "
         f"the share right at {len(kept)} positions goes with "
-        f"what simulated people were made of: r = {r:.2f}, where {wanted}"
+        f"what simulated people were made of: r = {number(r)}, where {wanted}"
     )
     return DemonstrationVerdict(
         passed, sentence, {"r": r, "positions": len(kept), "guesses": guesses, "share": share, "models": beside}

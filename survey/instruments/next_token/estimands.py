@@ -7,6 +7,7 @@ import numpy as np
 
 from survey.contracts.instruments import Estimates
 from survey.contracts.measures import Estimands, Measure
+from survey.figures.words import integer
 
 from .analysis.guesses import KINDS, kind_of
 from .screens import guesses_of
@@ -26,7 +27,7 @@ class NextTokenEstimates(Estimates):
         return {"right": np.array([np.mean(one) if one else 0.0 for one in shares], dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        return f"all {universe_size:,} runs in the bank's {n_questions:,} passages"
+        return f"all {integer(universe_size)} runs in the bank's {integer(n_questions)} passages"
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
         """Ratios: right guesses over guesses, of all tokens and of each kind of token."""

@@ -3,6 +3,7 @@
 import numpy as np
 
 from survey.contracts.instruments import DemonstrationVerdict, verdict_word
+from survey.figures.words import number
 from survey.models import Study
 
 from .analysis import bradley_terry
@@ -22,7 +23,7 @@ def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
     side = ranking.side
     pairs = [(ranking.difference(one, one + 1), theta[one] - theta[one + 1]) for one in range(len(theta) - 1)]
     pairs.append((side, truth.gamma))
-    distances = [abs((figure.value or 0.0) - true) / (figure.error or np.inf) for figure, true in pairs]
+    distances = [abs((figure.value or 0.0) - true) / (figure.standard_error or np.inf) for figure, true in pairs]
     missed = sum(
         not (-np.inf if figure.low is None else figure.low) <= true <= (np.inf if figure.high is None else figure.high)
         for figure, true in pairs
@@ -30,12 +31,12 @@ def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
     first = judged.models[ranking.order[0]]
     right = null or first == judged.models[int(np.argmax(theta))]
     passed = bool(max(distances) < Z and right)
-    strengths = ", ".join(f"{judged.models[one]} {ranking.theta[one]:+.2f}" for one in ranking.order)
-    known = ", ".join(f"{model} {value:+.2f}" for model, value in truth.theta.items())
+    strengths = ", ".join(f"{judged.models[one]} {number(ranking.theta[one], signed=True)}" for one in ranking.order)
+    known = ", ".join(f"{model} {number(value, signed=True)}" for model, value in truth.theta.items())
     sentence = (
         f"{verdict_word(near=passed, held=not missed)}: people rank {strengths} with a side bias of "
-        f"{side.value or 0.0:.2f} logits; the simulated people were made with {known} and {truth.gamma:.2f}. "
-        f"The farthest figure lies {max(distances):.1f} standard errors from its truth; "
+        f"{number(side.value or 0.0)} logits; the simulated people were made with {known} and {number(truth.gamma)}. "
+        f"The farthest figure lies {number(max(distances), 1)} standard errors from its truth; "
         f"{missed} of {len(pairs)} 95 % intervals miss theirs."
     )
     return DemonstrationVerdict(

@@ -6,6 +6,7 @@ import numpy as np
 
 from survey.contracts.instruments import Estimates
 from survey.contracts.measures import SHARE, Estimands, Measure
+from survey.figures.words import integer
 from survey.models import Assignment, Item
 
 from .labels import judgement_of, rating_of
@@ -21,7 +22,7 @@ class PreferenceEstimates(Estimates):
         return {"a_better": np.array([float(one is not None and one > 0) for one in ratings])}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        return f"all {universe_size:,} pairs of replies to the bank's {n_questions:,} prompts"
+        return f"all {integer(universe_size)} pairs of replies to the bank's {integer(n_questions)} prompts"
 
     def estimands(self, assignments: Sequence[Assignment], *, thresholds: Sequence[int] = ()) -> Estimands:
         judgements = [judgement_of(one) for one in assignments]

@@ -21,6 +21,7 @@ from survey.contracts.instruments import (
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
+from survey.figures.words import integer
 from survey.models import Assignment, Bank, Item, ModelAnswer, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
@@ -147,7 +148,8 @@ class Preference(ListedInstrument):
             ids = ", ".join(f"{one.question.external_id} by {one.language_model}" for one in longer[:NAMED])
             yield (
                 ("instrument", "options", "max_reply_characters"),
-                f"{count} replies have more than {most:,} characters ({ids}{', ...' if count > NAMED else ''}): raise "
+                f"{count} replies have more than {integer(most)} characters ({ids}{', ...' if count > NAMED else ''}): "
+                "raise "
                 'it, or set long_replies = "cut"',
             )
 

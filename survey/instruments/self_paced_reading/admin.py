@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
+from survey.figures.words import number
 from survey.read_only_admin import ReadOnlyAdmin, link_to
 
 from .models import PassageAnswer, ReadPassage, WordTimes
@@ -47,7 +48,7 @@ class WordTimesAdmin(_OfResponse):
 
     @admin.display
     def seconds(self, row: WordTimes) -> str:
-        return f"{sum(row.times) / 1000:.1f}"
+        return number(sum(row.times) / 1000, 1)
 
     @admin.display(description="marks")
     def marked(self, row: WordTimes) -> str:

@@ -1,12 +1,12 @@
 """What `hunch demo --instrument self_paced_reading` runs: its bank, its models, and what it must find."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from predictors.readings import Source, Text
 from predictors.readings.sources import NGRAM
 from survey.contracts.instruments import DemonstrationVerdict, verdict_word
+from survey.figures import Figure
+from survey.figures.words import integer, number, short
 from survey.models import Bank, NgramModel, Study
 from survey.services.banks import ngrams, readings, text_files, texts
 from survey.services.banks.importing import Problems, import_rows, load_starter_bank
@@ -54,21 +54,16 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
         distances.append(2 * abs(slope["value"] - true) / max((high - low) / 2, 1e-9))
         missed += not low <= true <= high
     near = max(distances) < FAR
-    slopes = ", ".join(_in_words(slope) for slope in own["slopes"])
+    slopes = ", ".join(Figure.between(slope["value"], slope["interval"]).in_words(1) for slope in own["slopes"])
     sentence = (
         f"{verdict_word(near=near, held=not missed)}: a nat of surprisal costs {slopes} ms at this word and the two "
-        f"before it, where the simulated people were made with {', '.join(f'{one:g}' for one in wanted)}"
+        f"before it, where the simulated people were made with {', '.join(map(short, wanted))}"
         f"{f' ({missed} of {len(wanted)} intervals miss it: run it with another --seed)' if missed else ''}; surprisal "
-        f"adds {own['delta_log_likelihood']:.0f} nats to the log-likelihood of {own['rows']:,} times; "
-        f"{found['times'] - found['counted']:,} of {found['times']:,} times were left out by the rules"
+        f"adds {number(own['delta_log_likelihood'], 0)} nats to the log-likelihood of {integer(own['rows'])} times; "
+        f"{integer(found['times'] - found['counted'])} of {integer(found['times'])} times were left out by the rules"
     )
     return DemonstrationVerdict(
         near,
         sentence,
         {"slopes": [slope["value"] for slope in own["slopes"]], "farthest": max(distances), "missed": missed},
     )
-
-
-def _in_words(slope: Mapping[str, Any]) -> str:
-    ends = "" if slope["interval"] is None else " ({:.1f} to {:.1f})".format(*slope["interval"])
-    return f"{slope['value']:.1f}{ends}"

@@ -7,6 +7,7 @@ import numpy as np
 
 from survey.contracts.instruments import Estimates
 from survey.contracts.measures import SHARE, Estimands, Measure
+from survey.figures.words import integer
 
 from .labels import answer_of
 
@@ -23,7 +24,7 @@ class ReadingEstimates(Estimates):
         return {"right": np.array([answer is not None and answer.right for answer in answers], dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        return f"all {universe_size:,} passages of the bank"
+        return f"all {integer(universe_size)} passages of the bank"
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
         (values,) = self.outcomes(assignments).values()

@@ -19,6 +19,7 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
+from survey.figures.words import number
 from survey.models import Assignment, Item, NgramModel, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.frequencies import NGRAM
@@ -206,7 +207,7 @@ class SelfPacedReading(ListedInstrument):
             return ""
         read = response.word_times
         marked = f", marked: {', '.join(read.marks)}" if read.marks else ""
-        return f"{len(read.times)} words in {sum(read.times) / 1000:.1f} s{marked}"
+        return f"{len(read.times)} words in {number(sum(read.times) / 1000, 1)} s{marked}"
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         read, answer = labels.times_of(assignment), labels.answer_of(assignment)

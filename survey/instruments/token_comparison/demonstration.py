@@ -5,6 +5,7 @@ import numpy as np
 from predictors.readings.tokenizing import PairTokenizer
 from survey.contracts import instruments
 from survey.contracts.instruments import DemonstrationVerdict
+from survey.figures.words import number
 from survey.models import Bank, NgramModel, Study, TokenizerRecord
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams, passages, text_files
@@ -50,9 +51,9 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     away = abs(found.difference - one.rounded.difference)
     allowed = NEAR + 4 * found.error_draws
     sentence = (
-        f"L - L_G of people is {found.difference:.2f} nats a token at {found.contexts} contexts, and what simulated "
-        f"people hold gives {one.rounded.difference:.2f} on the same draws: {away:.2f} apart, where {allowed:.2f} at "
-        "most is expected"
+        f"L - L_G of people is {number(found.difference)} nats a token at {found.contexts} contexts, and what "
+        f"simulated people hold gives {number(one.rounded.difference)} on the same draws: {number(away)} apart, where "
+        f"{number(allowed)} at most is expected"
     )
     figures = {
         "difference": found.difference,

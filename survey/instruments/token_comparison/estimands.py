@@ -10,6 +10,7 @@ import numpy as np
 
 from survey.contracts.instruments import Estimates
 from survey.contracts.measures import SHARE, Estimands, Measure
+from survey.figures.words import integer
 
 from .analysis.rewards import UNSURE
 from .labels import stated_of
@@ -26,7 +27,7 @@ class ComparisonEstimates(Estimates):
         return {"true_favoured": (_percent(assignments) > UNSURE).astype(np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
-        return f"all {universe_size:,} comparisons drawn for the bank's {n_questions:,} texts"
+        return f"all {integer(universe_size)} comparisons drawn for the bank's {integer(n_questions)} texts"
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
         percent = _percent(assignments)

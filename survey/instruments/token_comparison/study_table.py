@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from survey.figures.words import integer
 from survey.models import Question
 from survey.services.banks.eligibility import eligible_questions
 
@@ -86,7 +87,8 @@ class StudyTable:
         left = len(items) - len(np.unique(self.answered[:, 0]))
         if left:
             self.notes.append(
-                f"{left:,} of {len(items):,} comparisons have no answer and are weighted for within their contexts"
+                f"{integer(left)} of {integer(len(items))} comparisons have no answer and are weighted for within "
+                "their contexts"
             )
         if others := len(contexts) - len(chosen):
             self.notes.append(f"{others} contexts have no answer at all and are left out")

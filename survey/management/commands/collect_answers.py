@@ -10,6 +10,7 @@ from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
+from survey.figures.words import number, percent
 from survey.models import AnswerCollection, ModelAnswer
 from survey.services.banks import collecting
 from survey.services.banks.importing import find_bank
@@ -69,7 +70,7 @@ class Command(HunchCommand):
             shown.total = now.wanted
             shown.update(now.answered - shown.n)
             if now.cost is not None:
-                shown.set_postfix_str(f"{now.cost:.4f} spent")
+                shown.set_postfix_str(f"{number(now.cost, 4)} spent")
 
         try:
             ended = collecting.run_collection(collection.pk, progress=progress)
@@ -86,14 +87,14 @@ class Command(HunchCommand):
         unread = answers.aggregate(replies=Sum("unreadable"))["replies"] or 0
         grades = answers.by_question().values()
         right, total = sum(grades), len(grades)
-        cost = "" if ended.cost is None else f", {ended.cost:.4f} spent"
+        cost = "" if ended.cost is None else f", {number(ended.cost, 4)} spent"
         self.stdout.write(
             f"{ended.language_model}: {ended.answered} of {ended.wanted} questions of {ended.bank} answered; "
             f"{ended.tokens_in} tokens sent, {ended.tokens_out} returned{cost}"
         )
         if total:
             self.stdout.write(
-                f"correct: {right:.6g} of {total} ({100 * right / total:.1f} %); "
+                f"correct: {right:.6g} of {total} ({percent(right / total)}); "
                 f"unreadable replies, which count as not right: {unread}"
             )
         if ended.error:

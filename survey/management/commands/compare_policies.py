@@ -1,21 +1,16 @@
 """`manage.py compare_policies SLUG`: what other policies would have found in each stage, from its logs."""
 
-import csv
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from survey.console.command import HunchCommand
-from survey.console.text_tables import table
+from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
-from survey.services.base.writing import replace_file
 from survey.services.results import comparing, policies_report
-from survey.services.results.comparing import StageComparison
 from survey.services.studies import finding
 
 
-class Command(HunchCommand):
+class Command(ReportCommand):
     help = "Say what another epsilon, top fraction, design or predictor would have found in each frozen stage."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -53,40 +48,13 @@ class Command(HunchCommand):
         for name, values in (("--epsilon", epsilon), ("--top-fraction", top_fraction)):
             if any(not 0 < value < 1 for value in values):
                 raise HunchError(f"{name}: must lie strictly between 0 and 1, not {values}")
+        study = finding.find_study(slug)
         stages = comparing.compare(
-            finding.find_study(slug),
+            study,
             epsilons=epsilon,
             top_fractions=top_fraction,
             designs=[comparing.parse_design(text) for text in design],
             predictors=predictor or None,
             say=lambda text: self.stderr.write(f"training, {text}"),
         )
-        for line in _page(stages):
-            self.stdout.write(line)
-        if out is not None:
-            self.stdout.write(f"wrote {_write(stages, out)}")
-
-
-def _page(stages: Sequence[StageComparison]) -> Iterator[str]:
-    yield from policies_report.INTRODUCTION
-    for stage in stages:
-        yield ""
-        yield policies_report.stage_in_words(stage)
-        if not stage.reason:
-            yield table(
-                ["policy", "predictor", "self-normalised", "plain", "more than planned", "ESS", "note"],
-                [policies_report.shown_row(line, stage.unit, nothing="-") for line in stage.policies],
-            )
-
-
-def _write(stages: Sequence[StageComparison], folder: Path) -> Path:
-    path = folder / "policies.csv"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with replace_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([column.name for column in policies_report.POLICIES])
-            writer.writerows(policies_report.policy_rows(stages))
-    except OSError as exc:
-        raise HunchError(f"{folder}: cannot be written: {exc.strerror}") from exc
-    return path
+        self.show_findings(policies_report.findings(study, stages), out=out)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.exceptions import FileErrors, HunchError, Problem
+from survey.figures.rendering import aligned
 from survey.models import Bank, LanguageModel
 from survey.services.banks import columns, filters, formats, importing, tables, uploads
 from survey.services.banks.alike import Alike, equal_options, same_questions
@@ -128,7 +128,7 @@ class Command(HunchCommand):
         if proposal.choice.task:
             given["source"] = f"{proposal.choice.task!r} for all"
         self.stdout.write(
-            table(["of a question", "column"], [[name, given.get(name, "-")] for name in columns.COLUMNS])
+            aligned(["of a question", "column"], [[name, given.get(name, "-")] for name in columns.COLUMNS])
         )
         if proposal.left_out:
             self.stdout.write(f"left out: {', '.join(proposal.left_out)}")
@@ -136,7 +136,7 @@ class Command(HunchCommand):
             f"{len(proposal.rows):,} questions in {proposal.tasks:,} tasks, {proposal.without_key:,} without a key"
         )
         shown = [[str(row.line), row.id, row.source, _short(row.question), _short(row.answer)] for row in proposal.rows]
-        self.stdout.write(table(["line", "id", "task", "question", "answer"], shown[:ROWS_SHOWN]))
+        self.stdout.write(aligned(["line", "id", "task", "question", "answer"], shown[:ROWS_SHOWN]))
 
     def _alike(self, found: Alike) -> None:
         for pairs, count, what in (
@@ -211,4 +211,4 @@ def _dropped(chosen: Filters) -> str:
     header.append("kept")
     columns.append(lambda count: str(count.kept))
     counts = [*sorted(chosen.counts.values(), key=lambda count: count.task), chosen.total]
-    return table(header, [[count.task, *(column(count) for column in columns)] for count in counts])
+    return aligned(header, [[count.task, *(column(count) for column in columns)] for count in counts])

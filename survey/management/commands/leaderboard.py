@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import decimal, table
 from survey.contracts.instruments import Metric
 from survey.exceptions import HunchError
+from survey.figures import Column, FigureColumn, Table, rendering
 from survey.services.answers.conditions import in_words, read_condition
 from survey.services.stages.leaderboard import (
     COLUMNS_NOTE,
     MAJORITIES,
     MAJORITIES_NOTE,
     LeaderboardLine,
-    MetricValue,
+    bits_of,
     boards_of,
     carried_by,
     leaderboard,
@@ -58,22 +58,14 @@ class Command(HunchCommand):
         if not lines:
             self.stdout.write(f"{study.slug} has trained no predictor yet")
             return
-        heads = [metric.head for metric in metrics]
-        header = [
-            *HEADER,
-            *(
-                title
-                for metric in metrics
-                for title in (metric.head, "95 %", *(["bits"] if metric.is_log_score else []))
-            ),
-            *(title for head in heads for title in (f"{head} - main", "95 %")),
-        ]
         alone, beside = boards_of(lines)
-        if alone:
-            self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in alone]))
+        for title, board in (("", alone), ("\nWith columns beside the texts", beside)):
+            if board:
+                if title:
+                    self.stdout.write(title)
+                (sheet,) = rendering.sheets_of(_table(board, part or parts[0], metrics))
+                self.stdout.write(rendering.aligned(sheet.header, sheet.texts()))
         if beside:
-            self.stdout.write("\nWith columns beside the texts")
-            self.stdout.write(table(header, [_row(line, part or parts[0], metrics) for line in beside]))
             self.stdout.write(COLUMNS_NOTE)
             for sentence in read_by(lines):
                 self.stdout.write(sentence)
@@ -87,23 +79,22 @@ class Command(HunchCommand):
             self.stdout.write(MAJORITIES_NOTE)
 
 
-def _row(line: LeaderboardLine, part: str, metrics: Sequence[Metric]) -> list[str]:
-    figures: list[str] = []
+def _table(lines: Sequence[LeaderboardLine], part: str, metrics: Sequence[Metric]) -> Table:
+    columns = [Column(name, "text", "") for name in HEADER]
+    for metric in metrics:
+        columns.append(FigureColumn(metric.head, "number", metric.title, digits=3))
+        if metric.is_log_score:
+            columns.append(Column(f"{metric.head}, bits", "number", metric.title, digits=3))
+    columns += [FigureColumn(f"{metric.head} - main", "number", metric.title, digits=3) for metric in metrics]
+    return Table("leaderboard", "Leaderboard", columns, [_row(line, part, metrics) for line in lines])
+
+
+def _row(line: LeaderboardLine, part: str, metrics: Sequence[Metric]) -> dict[str, Any]:
+    counts = (line.trained_after, line.evaluated_on, line.answers, line.weighting, line.n)
+    row: dict[str, Any] = dict(zip(HEADER, (line.predictor, line.run.role, *counts), strict=True))
     for metric in metrics:
         figure = line.figures[metric.name][part]
-        figures += [*_cells(figure), *([decimal(figure.bits, 3)] if metric.is_log_score else [])]
-    for metric in metrics:
-        figures += _cells(line.difference[metric.name][part])
-    evaluated = [_known(line.evaluated_on), line.answers or "-", line.weighting or "-", _known(line.n)]
-    return [line.predictor, line.run.role, str(line.trained_after), *evaluated, *figures]
-
-
-def _known(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
-def _cells(figure: MetricValue) -> list[str]:
-    if figure.value is None:
-        return ["-", ""]
-    interval = "" if figure.low is None or figure.high is None else f"{figure.low:.3f} to {figure.high:.3f}"
-    return [f"{figure.value:.3f}", interval]
+        row |= {metric.head: figure, f"{metric.head} - main": line.difference[metric.name][part]}
+        if metric.is_log_score:
+            row[f"{metric.head}, bits"] = bits_of(figure)
+    return row

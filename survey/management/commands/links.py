@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand
+from survey.figures.csv_lines import csv_line
 from survey.panels.addresses import public_root
-from survey.services.base.csv_lines import csv_line
 from survey.services.base.writing import write_private_file
 from survey.services.sittings import links
 from survey.services.studies import finding

@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib.auth import get_user_model
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.exceptions import NotFound
+from survey.figures.rendering import aligned
 from survey.models import Study, StudyMembership
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.studies import finding, members
@@ -38,7 +38,7 @@ class Command(HunchCommand):
             [str(one.user), one.role, "yes" if one.may_spend else "no"]
             for one in study.memberships.select_related("user").order_by("pk")
         ]
-        self.stdout.write(table(["who", "role", "may spend"], rows) if rows else "nobody: superusers alone see it")
+        self.stdout.write(aligned(["who", "role", "may spend"], rows) if rows else "nobody: superusers alone see it")
 
     def _set(self, study: Study, username: str, role: str, *, may_spend: bool) -> None:
         user = get_user_model().objects.filter(username=username, is_active=True).first()

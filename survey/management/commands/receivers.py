@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.exceptions import HunchError, NotFound
+from survey.figures.rendering import aligned
 from survey.models import Receiver, Study
 from survey.operation import deliveries, receivers
 from survey.services.studies import finding
@@ -64,7 +64,7 @@ class Command(HunchCommand):
             [str(one.pk), str(one), "on" if one.is_active else f"off: {one.off_because}", ", ".join(one.causes)]
             for one in study.receivers.all()
         ]
-        self.stdout.write(table(["number", "receiver", "state", "gets"], rows) if rows else "there is no receiver")
+        self.stdout.write(aligned(["number", "receiver", "state", "gets"], rows) if rows else "there is no receiver")
 
     def _do(self, receiver: Receiver, what: str) -> None:
         if what == "sent":
@@ -73,7 +73,7 @@ class Command(HunchCommand):
                 for one in receiver.deliveries.all()[:NEWEST]
             ]
             head = ["event", "state", "tries", "last answer", "made (UTC)"]
-            self.stdout.write(table(head, rows) if rows else "nothing was sent yet")
+            self.stdout.write(aligned(head, rows) if rows else "nothing was sent yet")
         elif what == "test":
             deliveries.send_test(receiver)
             shows = f"`receivers {receiver.study.slug} sent {receiver.pk}` shows the answer"

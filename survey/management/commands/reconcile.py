@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.contracts import panels
 from survey.exceptions import HunchError, NotFound
+from survey.figures.csv_lines import csv_lines
+from survey.figures.rendering import aligned
+from survey.figures.words import money
 from survey.models import Study, Submission
 from survey.panels import accounts, owed_list, reconciliation
 from survey.panels.reconciliation import Reconciliation
-from survey.services.base.csv_lines import csv_lines
 from survey.services.base.writing import write_private_file
 from survey.services.studies import finding
 
@@ -68,9 +69,9 @@ class Command(HunchCommand):
         lines = owed_list.owed_list(study)
         counts = Counter((str(line.sitting.state), " ".join(line.flags), line.amount) for line in lines)
         rows = [[state, flags, str(amount), str(n)] for (state, flags, amount), n in sorted(counts.items())]
-        self.stdout.write(table(["state", "flags", "owed each", "people"], rows))
+        self.stdout.write(aligned(["state", "flags", "owed each", "people"], rows))
         total = sum(line.amount for line in lines)
-        self.stdout.write(f"{total / 100:.2f} {study.config.panel.currency} owed to {len(lines)} people")
+        self.stdout.write(f"{money(total, study.config.panel.currency)} owed to {len(lines)} people")
         if out is None:
             return
         columns = [*owed_list.COLUMNS]
@@ -85,16 +86,16 @@ class Command(HunchCommand):
         posting = found.posting
         self.stdout.write(f"posting {posting.pk}: {posting}, {posting.state}, {len(found.findings)} submissions")
         counts = [[ours, theirs, str(n)] for ours, theirs, n in found.counts]
-        self.stdout.write(table(["here", "at the panel", "people"], counts))
+        self.stdout.write(aligned(["here", "at the panel", "people"], counts))
         if differences := found.differences:
             rows = [[f.who, f.ours, f.theirs, f.judgement.action.value, f.why] for f in differences]
-            self.stdout.write(table(["who", "here", "at the panel", "do", "why"], rows))
+            self.stdout.write(aligned(["who", "here", "at the panel", "do", "why"], rows))
         self.stdout.write(
-            f"{len(found.differences)} to settle, {found.owed_cents / 100:.2f} {posting.currency} owed beside rewards"
+            f"{len(found.differences)} to settle, {money(found.owed_cents, posting.currency)} owed beside rewards"
         )
         if posting.published_at is not None:
             account = accounts.account_of(posting)
-            self.stdout.write(f"it has cost {account.here.total / 100:.2f} {posting.currency}: {account.sentence}")
+            self.stdout.write(f"it has cost {money(account.here.total, posting.currency)}: {account.sentence}")
 
 
 def _submission(study: Study, person: str | None) -> Submission:

@@ -4,7 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.console.text_tables import percent, table
+from survey.figures.rendering import aligned
+from survey.figures.words import number, percent
 from survey.live.people import QuotaLine, quota_lines
 from survey.models import JobStep
 from survey.services.results.outcome_table import StageTable, outcome_table
@@ -47,15 +48,15 @@ class Command(HunchCommand):
                 waiting.append(stage.index)
         self.stdout.write(f"{study.slug}: {study.title} ({study.bank})")
         header = ["stage", "state", "sittings", "live", "free places", "in time", "counted", "share"]
-        self.stdout.write(table(header, rows))
+        self.stdout.write(aligned(header, rows))
         if quotas := quota_lines(study, stages):
             self.stdout.write("")
             header = ["quota: cell", "stage", "places", "inside", "done", "found it full"]
-            self.stdout.write(table(header, [_quota_row(line) for line in quotas]))
+            self.stdout.write(aligned(header, [_quota_row(line) for line in quotas]))
         if steps:
             self.stdout.write("")
             self.stdout.write(
-                table(["stage", "step", "state", "progress", "seconds", "error"], [_row(s) for s in steps])
+                aligned(["stage", "step", "state", "progress", "seconds", "error"], [_row(s) for s in steps])
             )
         for index in waiting:
             self.stdout.write("")
@@ -65,7 +66,7 @@ class Command(HunchCommand):
 def _mean(found: StageTable | None) -> str:
     if found is None or found.is_share:
         return percent(found.share if found else None)
-    return f"{found.share:.2f}"
+    return number(found.share)
 
 
 def _quota_row(line: QuotaLine) -> list[str]:
@@ -76,5 +77,5 @@ def _quota_row(line: QuotaLine) -> list[str]:
 
 def _row(step: JobStep) -> list[str]:
     progress = f"{step.progress_done} of {step.progress_total}" if step.progress_total else ""
-    seconds = "" if step.seconds is None else f"{step.seconds:.1f}"
+    seconds = "" if step.seconds is None else number(step.seconds, 1)
     return [str(step.stage.index), step.title, step.state, progress, seconds, " ".join(step.error.split())[:80]]

@@ -8,8 +8,8 @@ from predictors.evaluation.scoring import in_words
 from predictors.readings.ngrams import SMOOTHINGS, UNITS, OrderLine
 from predictors.readings.tokenizing import PairTokenizer
 from survey.console.command import HunchCommand
-from survey.console.text_tables import table
 from survey.exceptions import HunchError
+from survey.figures.rendering import aligned
 from survey.services.banks import ngrams, passages, text_files
 from survey.services.banks.frequencies import read_counts
 
@@ -81,7 +81,7 @@ class Command(HunchCommand):
             self.stderr.write(f"note: {found.in_both} of the {len(found.test)} test texts are training texts too")
         if not found.test:
             self.stderr.write("note: too little text to keep a tenth as a test; --test FILE gives test texts")
-        self.stdout.write(table(HEADER, [_row(line) for line in found.lines]))
+        self.stdout.write(aligned(HEADER, [_row(line) for line in found.lines]))
         if any(line.scores is not None and line.scores.is_overfitted for line in found.lines):
             self.stdout.write("overfitted: train perplexity is less than half of test perplexity")
         self.stdout.write(

@@ -21,7 +21,7 @@ from survey.models import Study
 from .rights import Right
 
 KINDS: Mapping[str, str] = {
-    "both_outcomes": "survey.instruments.belief_update.reports.both_outcomes.KIND",
+    "both_outcomes": "survey.instruments.belief_update.reports.alignment.both_outcomes.KIND",
     "demographics": "survey.panels.demographics.KIND",
     "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",

@@ -1,6 +1,6 @@
-"""What stands beside each plain figure, for the command, the page and the files: other assumptions about the same mean.
+"""What stands beside each plain figure: other assumptions about the same mean, and sentences about what they say.
 
-`estimate_tables` writes all of it into files.
+`estimate_tables` makes tables of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from bandit import Bounds, Estimate
 from survey.contracts.instruments import ANOTHER_PERSON
+from survey.figures import Figure
+from survey.figures.words import number, short
 
 from .estimating import CarryOver, Noise
-from .estimators import DivisionFigures, Figure, in_words_p
-from .leaving import ExcludedLine, Leaving, LeavingLine
+from .estimators import DivisionFigures, StudyFigure, in_words_p
+from .leaving import ExcludedLine, Leaving
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ MEANINGS = {
 }
 
 
-def beside(figure: Figure) -> Iterator[Beside]:
+def beside(figure: StudyFigure) -> Iterator[Beside]:
     if figure.such_questions is not None:
         yield Beside(
             SUCH_QUESTIONS,
@@ -60,16 +62,16 @@ def beside(figure: Figure) -> Iterator[Beside]:
     if figure.bounds is not None:
         yield _of_bounds(
             BOUNDS,
-            f"bounds, odds ratio {figure.bounds.odds_ratio:g}",
+            f"bounds, odds ratio {short(figure.bounds.odds_ratio)}",
             figure.bounds,
-            f"{MEANINGS[BOUNDS]} of at most {figure.bounds.odds_ratio:g}",
+            f"{MEANINGS[BOUNDS]} of at most {short(figure.bounds.odds_ratio)}",
         )
     if figure.with_excluded is not None:
         yield _of_bounds(
             WITH_EXCLUDED,
-            f"bounds with excluded, odds ratio {figure.with_excluded.odds_ratio:g}",
+            f"bounds with excluded, odds ratio {short(figure.with_excluded.odds_ratio)}",
             figure.with_excluded,
-            f"{MEANINGS[WITH_EXCLUDED]} of at most {figure.with_excluded.odds_ratio:g}",
+            f"{MEANINGS[WITH_EXCLUDED]} of at most {short(figure.with_excluded.odds_ratio)}",
         )
     if figure.worst_case is not None:
         yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, MEANINGS[WORST_CASE])
@@ -81,49 +83,9 @@ def _of_bounds(kind: str, title: str, found: Bounds, note: str) -> Beside:
     return Beside(kind, title, None, found.interval, note, (found.lower.value, found.upper.value))
 
 
-def number(value: float, unit: str) -> str:
-    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.2f}"
-
-
-def weighted_in_words(figure: Figure) -> str:
-    """The mean weighted for leaving, with its interval; a dash without one."""
-    if figure.stayed is None:
-        return "-"
-    if not figure.stayed.has_interval:
-        return number(figure.stayed.value, figure.unit)
-    return _with_interval(figure.stayed, figure.unit)
-
-
-def such_questions_in_words(figure: Figure) -> str:
-    """The interval for such questions; a dash without one."""
-    if figure.such_questions is None or not figure.such_questions.has_interval:
-        return "-"
-    low, high = figure.such_questions.interval
-    return f"{number(low, figure.unit)} to {number(high, figure.unit)}"
-
-
-def bounds_in_words(figure: Figure) -> str:
-    """The interval of the bounds; a dash without any. That of the bounds with excluded people stands behind it."""
-    of_all = [one.interval for one in (figure.bounds, figure.with_excluded) if one is not None]
-    words = [f"{number(low, figure.unit)} to {number(high, figure.unit)}" for low, high in of_all]
-    if figure.with_excluded is not None:
-        words[-1] = f"with excluded people {words[-1]}"
-    return "; ".join(words) or "-"
-
-
 # Carry-over
 
 FIRST_ITEMS, SAMPLED_MINUS_HOLDOUT = "first items", "sampled - holdout"
-CARRY_OVER_HEAD = (
-    "figure",
-    "all items",
-    "first items",
-    "95 % interval",
-    "answers",
-    "sampled - holdout",
-    "95 % interval of it",
-    "p",
-)
 
 
 def about_carry_over(found: CarryOver) -> Iterator[str]:
@@ -149,37 +111,8 @@ def about_carry_over(found: CarryOver) -> Iterator[str]:
     )
     yield (
         f"Sampled minus holdout, whose people get uniform booklets, {first.title}: "
-        f"{_with_interval(first.combined, first.unit)}, {in_words_p(p)}. {verdict}"
+        f"{Figure.of(first.combined, first.unit)}, {in_words_p(p)}. {verdict}"
     )
-
-
-def carry_over_rows(found: CarryOver, figures: Sequence[Figure], *, without: tuple[str, ...]) -> Iterator[list[str]]:
-    """A row for each figure but those of further thresholds, whose names end with one of `without`."""
-    differences: Sequence[Figure | None] = found.differences or [None] * len(figures)
-    for figure, first, difference in zip(figures, found.first_items, differences, strict=True):
-        if figure.name.endswith(without) or figure.combined is None:
-            continue
-        start, other = first.combined, None if difference is None else difference.combined
-        yield [
-            figure.title,
-            number(figure.combined.value, figure.unit),
-            *(_value_and_interval(start, figure.unit)),
-            "-" if start is None else str(start.n),
-            *(_value_and_interval(other, figure.unit)),
-            "-" if other is None else in_words_p(other.p_two_sided()).removeprefix("p = ").removeprefix("p "),
-        ]
-
-
-def _value_and_interval(estimate: Estimate | None, unit: str) -> tuple[str, str]:
-    if estimate is None:
-        return "-", "-"
-    ends = " to ".join(number(end, unit) for end in estimate.interval) if estimate.has_interval else "no interval"
-    return number(estimate.value, unit), ends
-
-
-def _with_interval(estimate: Estimate, unit: str) -> str:
-    value, ends = _value_and_interval(estimate, unit)
-    return f"{value} ({ends})"
 
 
 # Groups of people
@@ -188,10 +121,7 @@ FROM_THE_REST = "difference to the rest"
 
 
 def about_groups(division: DivisionFigures) -> Iterator[str]:
-    """Of a division by groups of people: which have no figures, and why; which have no difference to the others."""
-    for label, sentence in zip(division.labels, division.withheld, strict=False):
-        if sentence:
-            yield f"{label}: {sentence}"
+    """Of a division by groups of people: which have no difference to the others."""
     if division.withheld and len(division.labels) > 1:
         rest = division.rest or ((),) * len(division.labels)
         for label, sentence, figures in zip(division.labels, division.withheld, rest, strict=True):
@@ -200,41 +130,6 @@ def about_groups(division: DivisionFigures) -> Iterator[str]:
 
 
 # People who left
-
-LEAVING_HEAD = (
-    "who",
-    "people",
-    "left",
-    "items given",
-    "unanswered",
-    "left after it",
-    "left otherwise",
-    "odds ratio",
-    "p",
-)
-
-
-def leaving_row(line: LeavingLine) -> list[str]:
-    test = line.test
-
-    def share(value: float | None) -> str:
-        return "-" if value is None else f"{100 * value:.1f} %"
-
-    return [
-        line.title,
-        str(line.people),
-        str(line.left),
-        str(line.given),
-        str(line.unanswered),
-        share(test.share_after if test else None),
-        share(test.share_else if test else None),
-        "-" if test is None or test.odds_ratio is None else f"{test.odds_ratio:.2f}",
-        "-" if test is None or test.p is None else p_in_words(test.p),
-    ]
-
-
-def p_in_words(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def about_leaving(leaving: Leaving) -> Iterator[str]:
@@ -258,7 +153,7 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
         )
         yield (
             f"Test of leaving on the last answer ({leaving.outcome}), inside each stage and item number: "
-            f"p {'' if test.p < 0.001 else '= '}{p_in_words(test.p)}. {found}"
+            f"{in_words_p(test.p)}. {found}"
         )
     elif test is not None:
         yield f"No test of leaving on the last answer: {test.reason}."
@@ -266,7 +161,7 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
         yield f"No figures weighted for leaving: {leaving.no_weights}."
     yield (
         f"Bounds hold if the odds of an answer differ between unanswered and answered items by a factor of at most "
-        f"{leaving.odds_ratio:g} (odds_ratio in [estimates] of the study file). "
+        f"{short(leaving.odds_ratio)} (odds_ratio in [estimates] of the study file). "
         "The report estimates has worst-case bounds."
     )
 
@@ -305,10 +200,10 @@ def about_the_auc(noise: Noise) -> Iterator[str]:
         return
     sd = max(limit.between_items.value, 0.0) ** 0.5
     yield (
-        f"Upper limit of the AUC: {limit.limit:.3f}, from {limit.items} items that several people answered. At 95 % "
-        "confidence, a predictor that knows the item alone, and not the person, reaches no higher AUC on single "
+        f"Upper limit of the AUC: {number(limit.limit, 3)}, from {limit.items} items that several people answered. At "
+        "95 % confidence, a predictor that knows the item alone, and not the person, reaches no higher AUC on single "
         "answers of other such people. The best one may well stay under it: this is no estimate of what can be "
         "reached. "
-        f"Chances differ between items with a standard deviation of {sd:.2f} (at most "
-        f"{limit.highest_variance**0.5:.2f})."
+        f"Chances differ between items with a standard deviation of {number(sd)} (at most "
+        f"{number(limit.highest_variance**0.5)})."
     )

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from bandit import DesignError
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, Problem
+from survey.figures.words import integer, number
 from survey.services.banks import decoding
 from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
@@ -180,8 +181,8 @@ def own_names(policies: Sequence[PolicyConfig]) -> None:
 def cost_lines(costs: Costs) -> Iterator[str]:
     """People, hours and money in a sentence."""
     yield (
-        f"{costs.people:,} people begin, {costs.complete:,.0f} finish; {costs.hours:,.0f} hours; "
-        f"{costs.rewards:,.2f} rewards + {costs.fees:,.2f} fees = {costs.total:,.2f} {costs.currency}."
+        f"{integer(costs.people)} people begin, {number(costs.complete, 0)} finish; {number(costs.hours, 0)} hours; "
+        f"{number(costs.rewards)} rewards + {number(costs.fees)} fees = {number(costs.total)} {costs.currency}."
     )
 
 
@@ -193,8 +194,8 @@ def each_study(work: Callable[[int], Result], studies: int, *, jobs: int, progre
     """
     found = []
     if jobs == 1:
-        for number in range(studies):
-            found.append(work(number))
+        for study in range(studies):
+            found.append(work(study))
             progress()
         return found
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:

@@ -24,6 +24,7 @@ from predictors.registry import settings_of
 from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import short
 from survey.models import Assignment, CandidateSet, Question, Slot, Stage, Study
 from survey.services.answers.counting import TRAINED, counted_answers, training_examples
 from survey.services.base import files
@@ -152,7 +153,7 @@ def design_of(stage: Stage) -> DesignConfig:
 
 def design_words(config: DesignConfig) -> str:
     values = ", ".join(
-        f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        f"{name.replace('_', ' ')} {short(value)}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
         for name, value in config.parameters.items()
         if not (name == "floor" and not value) and not (name == "rest_strata" and value == 1)
     )

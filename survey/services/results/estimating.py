@@ -18,6 +18,7 @@ from survey.contracts import instruments
 from survey.contracts.instruments import ANOTHER_PERSON, Instrument
 from survey.contracts.measures import SHARE, Estimands, Measure
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import short
 from survey.models import Assignment, CandidateSet, Slot, Stage, Stratum, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import in_words, read_condition
@@ -39,7 +40,7 @@ from survey.study_file import DesignConfig
 from . import estimators as analysis
 from . import item_noise
 from . import leaving as leavers
-from .estimators import DivisionFigures, Figure, ItemPredictions, StagePart, Unanswered
+from .estimators import DivisionFigures, ItemPredictions, StagePart, StudyFigure, Unanswered
 from .leaving import Leaving
 from .people_groups import LEAST_PEOPLE, NO_ANSWER, PeopleGroups, groups_of, people_questions, too_few
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
@@ -143,6 +144,14 @@ class MajorityLine:
     high: float | None
     notes: str
 
+    @property
+    def in_words(self) -> str:
+        """How many items there are, with how many answers each and which labels."""
+        least, most = self.fewest_answers, self.most_answers
+        answers = f"{least}" if least == most else f"{least} to {most}"
+        labels = f"label 1: {self.label_1}, label 0: {self.label_0}, ties: {self.tied}"
+        return f"{self.items} items of {answers} answers; {labels}"
+
 
 @dataclass(frozen=True)
 class CarryOver:
@@ -153,8 +162,8 @@ class CarryOver:
     items alone, which nothing came before.
     """
 
-    differences: tuple[Figure, ...]
-    first_items: tuple[Figure, ...]
+    differences: tuple[StudyFigure, ...]
+    first_items: tuple[StudyFigure, ...]
     no_difference: str = ""
 
 
@@ -196,9 +205,9 @@ class StudyEstimates:
     respondents: int
     provisional: bool
     parts: tuple[PartLine, ...]
-    figures: tuple[Figure, ...]
-    assisted: Figure | None
-    checks: tuple[Figure, ...]
+    figures: tuple[StudyFigure, ...]
+    assisted: StudyFigure | None
+    checks: tuple[StudyFigure, ...]
     divisions: tuple[DivisionFigures, ...]
     slots: Mapping[str, tuple[SlotLine, ...]] = field(repr=False)
     noise: Noise
@@ -383,8 +392,8 @@ class LevelFigures:
     levels: tuple[str, ...]
     answers: tuple[int, ...]
     people: tuple[int, ...]
-    figures: tuple[tuple[Figure, ...], ...]
-    differences: tuple[tuple[Figure, ...], ...]
+    figures: tuple[tuple[StudyFigure, ...], ...]
+    differences: tuple[tuple[StudyFigure, ...], ...]
 
 
 def figures_by_level(
@@ -542,7 +551,7 @@ def _is_adaptive(read: _Read) -> bool:
     return len(read.part.names) > 1 or read.part.is_unequal
 
 
-def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> Figure:
+def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> StudyFigure:
     """By the weights of the holdouts' plans: they have fewer answers than the sampled slots, and decide the error."""
     found = []
     for pair in both:
@@ -656,7 +665,7 @@ def rule_in_words(line: AnytimeLine) -> str:
     """The stopping rule that is about this line, and how far it is; empty without one."""
     if line.rule_width is None:
         return ""
-    width = f"{100 * line.rule_width:g} points" if line.unit == SHARE else f"{line.rule_width:g}"
+    width = f"{short(100 * line.rule_width)} points" if line.unit == SHARE else short(line.rule_width)
     state = "ended the stage" if line.stopped else "not reached"
     return f"until narrower than {width}: {state}, {line.looks} {'look' if line.looks == 1 else 'looks'}"
 
@@ -882,7 +891,7 @@ def _slot_lines(slots: Sequence[SlotRow], labels: Sequence[Any]) -> tuple[SlotLi
 # Estimating
 
 
-def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | None, **pooled: Any) -> Figure:
+def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | None, **pooled: Any) -> StudyFigure:
     return analysis.combine(
         [part.part for part in read], found, name=one.name, title=one.title, unit=one.unit, naive=naive, **pooled
     )
@@ -895,7 +904,7 @@ def _figure(
     lost: Sequence[np.ndarray] | None = None,
     *,
     is_part: bool = False,
-) -> Figure:
+) -> StudyFigure:
     """One measure, over all candidates or, with `inside` (a mask of the answers of each part) and `lost` (a mask of its
     unanswered items), over some of them. `is_part`: it is the figure of a part of the items or people, of several."""
     measures = [part.estimands.measures[index] for part in read]
@@ -972,7 +981,7 @@ def _excludes(parts: Iterable[StagePart]) -> bool:
     return any(part.unanswered is not None and part.unanswered.excludes for part in parts)
 
 
-def _check(read: Sequence[_Read], index: int) -> Figure:
+def _check(read: Sequence[_Read], index: int) -> StudyFigure:
     checks = [part.estimands.checks[index] for part in read]
     found = [
         analysis.difference(part.part, check.values, first=check.first, second=check.second)
@@ -1095,7 +1104,7 @@ def _is_under(levels: np.ndarray, label: str, against: str) -> np.ndarray:
 
 def _effect(
     read: Sequence[_Read], factor: str, labels: Sequence[str], index: int, sides: Sequence[Sequence[_Read]]
-) -> Figure:
+) -> StudyFigure:
     """One measure under the second level minus that under the first, or under all others (`OTHERS`), over the
     candidates that the measure is over; weighted for leaving, and with bounds, beside it. `sides`: the parts under
     these two, by `_under`, which are the same for each measure."""
@@ -1125,11 +1134,11 @@ def _effect(
 
 
 def _with_bounds(
-    figure: Figure,
+    figure: StudyFigure,
     sides: Sequence[Sequence[_Read]],
     index: int,
     masks: Sequence[tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None]] = ((None, None), (None, None)),
-) -> Figure:
+) -> StudyFigure:
     """A difference with its bounds: those of the means of its two sides, from its own stages with their weights.
 
     Args:
@@ -1172,7 +1181,7 @@ def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> se
 
 
 def _bounds_of_side(
-    figure: Figure,
+    figure: StudyFigure,
     side: Sequence[_Read],
     index: int,
     *,
@@ -1367,7 +1376,7 @@ def _score_moments(
     return tuple(float(one.mean()) for one in inside), tuple(float(one.var()) for one in inside)
 
 
-def _assisted(read: Sequence[_Read]) -> Figure | None:
+def _assisted(read: Sequence[_Read]) -> StudyFigure | None:
     """The first measure with the help of predictions; None if no part has any."""
     if all(one.part.predictions is None for one in read):
         return None
@@ -1384,7 +1393,7 @@ def _noise(
     read: Sequence[_Read],
     instrument: Instrument,
     thresholds: Sequence[int],
-    first_figure: Figure,
+    first_figure: StudyFigure,
 ) -> Noise:
     """From control and repeat slots: false changes by kind, retests by measure, and the limit of the AUC."""
     controls: list[Assignment] = []

@@ -20,6 +20,7 @@ import bandit
 from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
 from bandit.estimate import FEWEST_OF_A_MEAN
 from bandit.estimators import FEWEST_EFFECTIVE
+from survey.figures.words import number
 
 NOTHING = "nothing to divide by"
 NO_WEIGHTS = "too few people left"
@@ -236,7 +237,7 @@ class StageFigure:
 
 
 @dataclass(frozen=True)
-class Figure:
+class StudyFigure:
     """One figure: the stages' estimates, the figure of all stages, and the plain mean of the answers for comparison.
 
     `agreement` tests whether the stages estimate the same; where it is None, `agreement_withheld` says why.
@@ -283,7 +284,7 @@ def in_words_p(p: float | None) -> str:
     """A p value as people read it; never "p = 0.000"."""
     if p is None:
         return "no p, since nothing varies"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return "p < 0.001" if p < 0.001 else f"p = {number(p, 3)}"
 
 
 @dataclass(frozen=True)
@@ -292,9 +293,9 @@ class DivisionFigures:
 
     name: str
     labels: tuple[str, ...]
-    figures: tuple[tuple[Figure, ...], ...] = field(repr=False)
+    figures: tuple[tuple[StudyFigure, ...], ...] = field(repr=False)
     """By label, then measure."""
-    differences: tuple[Figure, ...] = ()
+    differences: tuple[StudyFigure, ...] = ()
     """By measure: the second label minus the first; empty unless there are exactly two."""
     note: str = ""
     """How the parts were made, if the items do not show that."""
@@ -302,7 +303,7 @@ class DivisionFigures:
     """Of groups of people, by label: how many people."""
     withheld: tuple[str, ...] = ()
     """Of groups of people, by label: why there are no figures (which are then ()); "" where there are."""
-    rest: tuple[tuple[Figure, ...], ...] = ()
+    rest: tuple[tuple[StudyFigure, ...], ...] = ()
     """By label, then measure: the label minus all the others together; () without it, or for labels without it."""
 
 
@@ -365,7 +366,7 @@ def stayed(
 
 
 def stayed_of(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     found: Sequence[tuple[Estimate | None, str]],
     *,
@@ -390,7 +391,7 @@ def stayed_of(
 
 
 def bounds_of(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
     *,
@@ -494,7 +495,7 @@ def _given_items(
 
 
 def such_questions(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
@@ -530,12 +531,12 @@ def such_questions(
 
 
 def for_far_answers(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
-) -> Figure:
+) -> StudyFigure:
     """The figure with an interval that allows for a few answers that decide it (`Measure.has_far_answers`). The arrays
     are one for each part, as `estimate` took them."""
     if figure.combined is None or not figure.combined.has_interval:
@@ -545,12 +546,12 @@ def for_far_answers(
 
 
 def for_heavy_people(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
-) -> Figure:
+) -> StudyFigure:
     """The figure whose mean weighted for leaving allows for people who weigh much: whoever stayed where others left
     stands for them, and pulls the mean to themselves, so that its spread seems too small. The arrays are one for each
     part, as `stayed` took them."""
@@ -568,7 +569,7 @@ def _for_far_answers(estimate: Estimate, errors: _Errors | None) -> Estimate:
     )
 
 
-def cut(figure: Figure, span: tuple[float, float] | None) -> Figure:
+def cut(figure: StudyFigure, span: tuple[float, float] | None) -> StudyFigure:
     """The figure with all its intervals cut to what can be true: from the lowest to the highest value that it can have.
     With few people Student's t may reach far beyond; the truth is never there, so that cut intervals hold as often."""
     if span is None:
@@ -597,12 +598,12 @@ def cut(figure: Figure, span: tuple[float, float] | None) -> Figure:
 
 
 def for_a_part(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
-) -> Figure:
+) -> StudyFigure:
     """A mean in points inside a part of the items or people, where a few large answers may decide: `for_far_answers`,
     unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
     """
@@ -621,7 +622,7 @@ class _Errors(NamedTuple):
 
 
 def _errors(
-    figure: Figure,
+    figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
@@ -786,7 +787,7 @@ def combine(
     naive: Estimate | None,
     pooled: Sequence[StageAnswers] = (),
     share: bool = False,
-) -> Figure:
+) -> StudyFigure:
     """The figure of all stages from the parts' estimates, weighted by the parts' plans.
 
     `pooled`: each part's answers, for a figure about a part of the candidates. The stages' sums are then put together
@@ -811,7 +812,7 @@ def combine(
     if together is None:
         weights = [0.0 for _part in parts]
     total = sum(weights) or 1.0
-    return Figure(
+    return StudyFigure(
         name=name,
         title=title,
         unit=unit,
@@ -939,7 +940,7 @@ def as_json(value: Any) -> Any:
             row["too_few"] = value.too_few
         if isinstance(value, Bounds):
             row["interval"] = as_json(value.interval)
-        if isinstance(value, Figure):
+        if isinstance(value, StudyFigure):
             row["notes"] = value.notes
         return row
     if isinstance(value, Mapping):

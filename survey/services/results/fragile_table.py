@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bandit.fragility import Fragile, Fragility, in_words
-from survey.contracts.reports import Layout, Table
-from survey.contracts.tables import Column
+from survey.figures import Column, Table, TableView
 
 UPPER_BOUND = (
     "How few rows carry the ranking: without these, the one behind would be ahead. Each set was found by influence and "
@@ -13,7 +12,6 @@ UPPER_BOUND = (
 )
 MOST_SENTENCES = 4
 """Rankings up to which each has a sentence; of more the first has one, and the table has all."""
-HEADER = ("ranking", "ahead", "behind", "lead", "lost", "share", "lead without them")
 
 
 def columns(unit: str) -> tuple[Column, ...]:
@@ -23,10 +21,10 @@ def columns(unit: str) -> tuple[Column, ...]:
         Column("place", "text", "first: what changes the first place. neighbours: the two follow one another."),
         Column("ahead", "text", "Who is ahead."),
         Column("behind", "text", "Who would be ahead without the rows."),
-        Column("lead", "number", "By how much, in the unit of the scores."),
+        Column("lead", "number", "By how much, in the unit of the scores.", digits=4),
         Column("lost", "number", f"So many {unit} are enough; empty where no such set was found.", whole=True),
-        Column("share", "share", "Of all."),
-        Column("lead_without", "number", "The lead without them: below 0."),
+        Column("share", "share", "Of all.", digits=2),
+        Column("lead_without", "number", "The lead without them: below 0.", heading="lead without them", digits=4),
         Column("rows", "text", "Which they are, the most telling first, separated by semicolons."),
     )
 
@@ -48,29 +46,25 @@ def fragile_table(
         name: the file's name.
     """
     rows: list[list[Any]] = []
-    cells: list[list[str]] = []
     for (title, fragility), label_of in zip(found, labels or [label] * len(found), strict=True):
         first = [] if fragility.first is None else [("first", fragility.first)]
         for place, one in [*first, *(("neighbours", pair) for pair in fragility.neighbours)]:
             rows.append(_row(title, place, one, names, label_of))
-            if place == "neighbours":
-                cells.append(_cells(title, one, names))
     sentences = [
         f"{title}: {sentence}" if title else sentence
         for title, fragility in (found if len(found) <= MOST_SENTENCES else found[:1])
         for sentence in in_words(fragility, names, unit=unit)
     ]
-    shown = [place for place in range(len(HEADER)) if place or any(row[0] for row in cells)]
     return Table(
         name,
         "How few rows carry the ranking",
         columns(unit),
         rows,
         note=UPPER_BOUND,
-        layouts=[
-            Layout(
-                [HEADER[place] for place in shown],
-                [[row[place] for place in shown] for row in cells],
+        views=[
+            TableView(
+                ["ranking", "ahead", "behind", "lead", "lost", "share", "lead_without"],
+                where={"place": "neighbours"},
                 note=" ".join(sentences) if sentences else "There is one name: nothing to rank it with.",
             )
         ],
@@ -81,10 +75,3 @@ def _row(title: str, place: str, one: Fragile, names: Sequence[str], label: Call
     lost = "" if one.rows is None else "; ".join(label(int(row)) for row in one.rows)
     facts = [title, place, names[one.ahead], names[one.behind]]
     return [*facts, one.margin, one.count, one.share, one.margin_after, lost]
-
-
-def _cells(title: str, one: Fragile, names: Sequence[str]) -> list[str]:
-    facts = [title, names[one.ahead], names[one.behind], f"{one.margin:.4f}"]
-    if one.count is None or one.share is None or one.margin_after is None:
-        return [*facts, "none found", "–", "–"]
-    return [*facts, f"{one.count:,}", f"{100 * one.share:.2g} %", f"{one.margin_after:.4f}"]

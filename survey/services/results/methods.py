@@ -4,28 +4,27 @@ preregister and a page for an ethics board.
 Everything is made from one set of tables: a text says only what stands in them. Imports models and below.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count
 
-from bandit import Estimate
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Layout, Picture, Report, ReportFile, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Picture, Report, ReportFile
 from survey.exceptions import HunchError
-from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow, Whisker
+from survey.figures import Column, Figure, FigureColumn, Table, TableView, rendering
+from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow
+from survey.figures.words import integer, money, number, percent, short
 from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import rules_in_words
-from survey.services.results import beside, estimating
+from survey.services.results import estimating
 from survey.services.results.comparing import design_words
 from survey.services.results.estimating import StudyEstimates
-from survey.services.results.estimators import Figure
+from survey.services.results.estimators import StudyFigure
 from survey.study_file import QuotaConfig
 
 SAMPLING = (
@@ -64,23 +63,39 @@ ESTIMATES = (
     Column("figure", "text", "Its name."),
     Column("title", "text", "What it is."),
     Column("unit", "text", "share, or the unit."),
-    Column("value", "number", "Over all items."),
-    Column("low", "number", "Lower end of its 95 % interval."),
-    Column("high", "number", "Upper end of it."),
-    Column("answers", "number", "Answers that it rests on.", whole=True),
-    Column("people", "number", "People who gave them.", whole=True),
+    FigureColumn(
+        "value",
+        "number",
+        "Over all items.",
+        parts={
+            "low": Column("low", "number", "Lower end of its 95 % interval."),
+            "high": Column("high", "number", "Upper end of it."),
+            "answers": Column("answers", "number", "Answers that it rests on.", whole=True),
+            "people": Column("people", "number", "People who gave them.", whole=True),
+        },
+    ),
 )
 BESIDE = (
     Column("figure", "text", "Its name."),
     Column("unit", "text", "share, or the unit."),
-    Column("such_low", "number", "Lower end of its 95 % interval for a population of such questions."),
-    Column("such_high", "number", "Upper end of it."),
-    Column("weighted", "number", "The figure weighted for people who left."),
-    Column("weighted_low", "number", "Lower end of its 95 % interval."),
-    Column("weighted_high", "number", "Upper end of it."),
+    FigureColumn(
+        "such_questions",
+        "number",
+        "",
+        prefix="such_",
+        low="Lower end of its 95 % interval for a population of such questions.",
+        high="Upper end of it.",
+        in_file=False,
+    ),
+    FigureColumn(
+        "weighted",
+        "number",
+        "The figure weighted for people who left.",
+        heading="weighted for leaving",
+        high="Upper end of it.",
+    ),
     Column("odds_ratio", "number", "That of the bounds, between unanswered and answered items."),
-    Column("bounds_low", "number", "Lower end of the bounds."),
-    Column("bounds_high", "number", "Upper end of them."),
+    FigureColumn("bounds", "number", "", low="Lower end of the bounds.", high="Upper end of them.", in_file=False),
 )
 STOPS = (
     Column("stage", "number", "The stage, from 1; only stages with a stopping rule.", whole=True),
@@ -93,24 +108,26 @@ GO_ON = ("arrived", "passed", "finished", "analysed")  # steps of the flow that 
 
 @dataclass(frozen=True)
 class StudyMethods:
-    """The tables of a study's methods, which all texts are made from. Rows are those of the columns above.
+    """The tables of a study's methods, by name, which all texts are made from.
 
     `estimates` is None before answers count; `why` then says so.
     """
 
     study: Study
-    sampling: list[list[Any]]
-    strata: list[list[Any]]
-    flow: list[tuple[str, int, str]]
-    conditions: list[list[Any]]
     estimates: StudyEstimates | None
     why: str
-    figures: list[list[Any]] = field(default_factory=list)
-    beside: list[list[Any]] = field(default_factory=list)
-    stops: list[list[Any]] = field(default_factory=list)
+    tables: Mapping[str, Table]
+
+    @property
+    def flow(self) -> Sequence[tuple[str, int, str]]:
+        """Everybody: a step, how many people took it, and what it is."""
+        return self.tables["flow"].rows
 
     def people(self, step: str) -> int:
         return next((people for name, people, _text in self.flow if name == step), 0)
+
+    def records(self, name: str) -> list[dict[str, Any]]:
+        return list(self.tables[name].by_name())
 
 
 class Methods(Report):
@@ -121,7 +138,7 @@ class Methods(Report):
         return Findings(
             title=f"Methods of {study.slug}",
             lines=[line for part in paragraphs(found) for line in part],
-            tables=list(_tables(found)),
+            tables=[table for table in found.tables.values() if table.rows],
             pictures=list(_pictures(found)),
             files=[
                 ReportFile("methods.md", lambda: _encoded(markdown(found))),
@@ -131,13 +148,7 @@ class Methods(Report):
             ],
             notes=() if found.estimates else (found.why,),
             data={
-                "sampling": _as_dicts(SAMPLING, found.sampling),
-                "strata": _as_dicts(STRATA, found.strata),
-                "flow": _as_dicts(FLOW, found.flow),
-                "conditions": _as_dicts(CONDITIONS, found.conditions),
-                "estimates": _as_dicts(ESTIMATES, found.figures),
-                "beside": _as_dicts(BESIDE, found.beside),
-                "stops": _as_dicts(STOPS, found.stops),
+                **{name: table.records() for name, table in found.tables.items()},
                 "preregistration": preregistration(study),
                 "ethics": ethics_page(study),
             },
@@ -146,11 +157,6 @@ class Methods(Report):
 
 def _encoded(text: str) -> bytes:
     return text.encode()
-
-
-def _as_dicts(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    names = [column.name for column in columns]
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 # Reading
@@ -164,43 +170,39 @@ def methods_of(study: Study) -> StudyMethods:
         estimates, why = estimating.estimate(study), ""
     except HunchError as exc:
         estimates, why = None, exc.message
-    figures = [
-        [
-            *(one.name, one.title, one.unit, one.combined.value),
-            *_ends(one.combined),
-            *(one.combined.n, one.combined.n_clusters),
-        ]
-        for one in (estimates.figures if estimates else ())
-        if one.combined is not None
+    figures = [figure for figure in (estimates.figures if estimates else ()) if figure.combined is not None]
+    strata = [
+        [stage.index, stratum.name, stratum.size, stratum.slots]
+        for stage in stages
+        for stratum in stage.strata.order_by("pk")
     ]
-    return StudyMethods(
-        study,
-        [_sampling(stage) for stage in stages],
-        [
-            [stage.index, stratum.name, stratum.size, stratum.slots]
-            for stage in stages
-            for stratum in stage.strata.order_by("pk")
-        ],
-        list(_flow(study, [stage for stage in stages if not stage.is_pilot], estimates)),
-        _conditions(study),
-        estimates,
-        why,
-        figures,
-        [_other_assumptions(one) for one in (estimates.figures if estimates else ()) if one.combined is not None],
-        list(_stops(study, stages)),
+    flow = list(_flow(study, [stage for stage in stages if not stage.is_pilot], estimates))
+    tables = (
+        Table("sampling", "Sampling", SAMPLING, [_sampling(stage) for stage in stages]),
+        Table("strata", "Strata", STRATA, strata),
+        Table("flow", "People", FLOW, flow),
+        Table("conditions", "Conditions", CONDITIONS, _conditions(study)),
+        Table("stops", "Stopping rules", STOPS, list(_stops(study, stages))),
+        Table(
+            "estimates",
+            "Estimates",
+            ESTIMATES,
+            [[one.name, one.title, one.unit, Figure.of(one.combined, one.unit)] for one in figures],
+            views=[TableView(["title", "value", "answers", "people"])],
+        ),
+        Table("beside", "Estimates under other assumptions", BESIDE, [_other_assumptions(one) for one in figures]),
     )
+    return StudyMethods(study, estimates, why, {table.name: table for table in tables})
 
 
-def _ends(found: Estimate | None) -> tuple[float | None, float | None]:
-    return (None, None) if found is None or not found.has_interval else found.interval
-
-
-def _other_assumptions(figure: Figure) -> list[Any]:
-    stayed, bounds = figure.stayed, figure.bounds
+def _other_assumptions(figure: StudyFigure) -> list[Any]:
+    bounds, such = figure.bounds, figure.such_questions
     return [
-        *(figure.name, figure.unit, *_ends(figure.such_questions)),
-        *(None if stayed is None else stayed.value, *_ends(stayed)),
-        *((None, None, None) if bounds is None else (bounds.odds_ratio, *bounds.interval)),
+        *(figure.name, figure.unit),
+        Figure.between(None, such.interval if such else None, figure.unit),
+        Figure.of(figure.stayed, figure.unit),
+        bounds.odds_ratio if bounds else None,
+        Figure.between(None, bounds.interval if bounds else None, figure.unit),
     ]
 
 
@@ -269,14 +271,14 @@ def paragraphs(found: StudyMethods) -> list[list[str]]:
 
 
 def _about_sampling(found: StudyMethods) -> Iterator[str]:
-    for row in _as_dicts(SAMPLING, found.sampling):
+    for row in found.records("sampling"):
         kind = "pilot" if row["pilot"] else "stage"
         if not row["sampled"]:
             yield f"Stage {row['stage']} ({row['design']}) for {_people(row['people_planned'])} is not planned yet."
             continue
         pool = ""
         if row["candidates"]:
-            pool = f" from {row['candidates']:,} candidates of {row['items_in_all']:,} items"
+            pool = f" from {integer(row['candidates'])} candidates of {integer(row['items_in_all'])} items"
         by = f", by the scores of {row['predictor']}" if row["predictor"] else ""
         others = [f"{row[role]} {role}" for role in ("holdout", "control", "repeat") if row[role]]
         beside_them = f", beside {', '.join(others)} slots" if others else ""
@@ -284,7 +286,7 @@ def _about_sampling(found: StudyMethods) -> Iterator[str]:
             f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{beside_them}, dealt to "
             f"{_people(row['people_planned'])}; it is {row['state']}."
         )
-    for row in _as_dicts(STOPS, found.stops):
+    for row in found.records("stops"):
         looks = f"it was looked at {_times(row['looks'])}" if row["looks"] else "no look was made yet"
         end = f", and the last look, at {_people(row['people'])}, ended it" if row["people"] else ""
         yield f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}."
@@ -312,7 +314,7 @@ def _about_people(found: StudyMethods) -> Iterator[str]:
 
 def _quota_words(quota: QuotaConfig) -> str:
     cells = [
-        f"{cell.name} ({f'{100 * cell.share:g} % of the sittings' if cell.share else _people(cell.places or 0)})"
+        f"{cell.name} ({f'{short(100 * cell.share)} % of the sittings' if cell.share else _people(cell.places or 0)})"
         for cell in quota.cells
     ]
     how = {"study_full": "turned away", "screened_out": "screened out"}
@@ -328,8 +330,10 @@ def _about_estimates(found: StudyMethods) -> Iterator[str]:
         yield f"There are no estimates yet: {found.why}."
         return
     yield f"Estimates are over {found.estimates.estimand}."
-    for row, others in zip(_as_dicts(ESTIMATES, found.figures), _as_dicts(BESIDE, found.beside), strict=True):
-        yield f"{row['title'].capitalize()}: {_value(row)}, from {row['answers']} answers of {_people(row['people'])}."
+    for row, others in zip(found.records("estimates"), found.records("beside"), strict=True):
+        figure = row["value"]
+        people = _people(figure.people)
+        yield f"{row['title'].capitalize()}: {_value(figure)}, from {figure.answers} answers of {people}."
         if known := "; ".join(_beside(others)):
             yield f"Beside it: {known}."
     yield from found.estimates.assumptions
@@ -337,19 +341,14 @@ def _about_estimates(found: StudyMethods) -> Iterator[str]:
 
 def _beside(row: dict[str, Any]) -> Iterator[str]:
     """The same figure under other assumptions, as far as there are any."""
-
-    def ends(low: str, high: str) -> str:
-        return f"{beside.number(row[low], row['unit'])} to {beside.number(row[high], row['unit'])}"
-
-    if row["such_low"] is not None:
-        yield f"{ends('such_low', 'such_high')} for a population of such questions"
-    if row["weighted"] is not None:
-        interval = "" if row["weighted_low"] is None else f" ({ends('weighted_low', 'weighted_high')})"
-        yield f"{beside.number(row['weighted'], row['unit'])}{interval} weighted for people who left"
-    if row["bounds_low"] is not None:
+    if row["such_questions"].interval:
+        yield f"{row['such_questions']} for a population of such questions"
+    if row["weighted"].value is not None:
+        yield f"{row['weighted']} weighted for people who left"
+    if row["bounds"].interval:
         yield (
-            f"{ends('bounds_low', 'bounds_high')} if unanswered items differ from answered ones by an odds ratio of at "
-            f"most {row['odds_ratio']:g}"
+            f"{row['bounds']} if unanswered items differ from answered ones by an odds ratio of at most "
+            f"{short(row['odds_ratio'])}"
         )
 
 
@@ -361,80 +360,35 @@ def _people(count: int) -> str:
     return f"{count} {'person' if count == 1 else 'people'}"
 
 
-def _value(row: dict[str, Any]) -> str:
-    value = beside.number(row["value"], row["unit"])
-    if row["low"] is None:
-        return f"{value} (no interval)"
-    return (
-        f"{value} (95 % interval {beside.number(row['low'], row['unit'])} to {beside.number(row['high'], row['unit'])})"
-    )
+def _value(figure: Figure) -> str:
+    return f"{figure} (in brackets: 95 % interval)" if figure.interval else f"{figure} (no interval)"
 
 
 # As files
 
 
+CHAPTERS = {
+    "Sampling": ("sampling", "strata", "stops"),
+    "People": ("flow", "conditions"),
+    "Estimates": ("estimates", "beside"),
+}
+
+
 def markdown(found: StudyMethods) -> str:
-    sampling, people, estimates = paragraphs(found)
     parts = [f"# Methods of {found.study.title}", ""]
-    chapters: list[tuple[str, list[str], list[tuple[Sequence[Column], Sequence[Sequence[Any]]]]]] = [
-        ("Sampling", sampling, [(SAMPLING, found.sampling), (STRATA, found.strata), (STOPS, found.stops)]),
-        ("People", people, [(FLOW, found.flow), (CONDITIONS, found.conditions)]),
-        ("Estimates", estimates, [(ESTIMATES, found.figures), (BESIDE, found.beside)]),
-    ]
-    for title, sentences, tables in chapters:
+    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(found), strict=True):
         parts += [f"## {title}", "", " ".join(sentences), ""]
-        for columns, rows in tables:
-            if rows:
-                parts += [*_markdown_table(columns, rows), ""]
+        parts += [rendering.markdown(found.tables[name]) for name in names if found.tables[name].rows]
     return "\n".join(parts)
-
-
-def _markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    yield "| " + " | ".join(column.name.replace("_", " ") for column in columns) + " |"
-    yield "|" + " --- |" * len(columns)
-    for row in rows:
-        yield "| " + " | ".join(_cell(value).replace("|", "\\|") for value in row) + " |"
 
 
 def latex(found: StudyMethods) -> str:
     """Text and tables to be included: needs only `\\usepackage{booktabs}`."""
-    sampling, people, estimates = paragraphs(found)
     parts = ["% Needs \\usepackage{booktabs}."]
-    for title, sentences, tables in (
-        ("Sampling", sampling, [(SAMPLING, found.sampling), (STOPS, found.stops)]),
-        ("People", people, [(FLOW, found.flow)]),
-        ("Estimates", estimates, [(ESTIMATES, found.figures), (BESIDE, found.beside)]),
-    ):
-        parts += [f"\\subsection*{{{title}}}", _escaped(" ".join(sentences))]
-        for columns, rows in tables:
-            if rows:
-                parts += _latex_table(columns, rows, title)
+    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(found), strict=True):
+        parts += [f"\\subsection*{{{title}}}", rendering.escaped_latex(" ".join(sentences))]
+        parts += [rendering.latex(found.tables[name]) for name in names if found.tables[name].rows]
     return "\n".join(parts) + "\n"
-
-
-def _latex_table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], title: str) -> Iterator[str]:
-    kinds = "".join("r" if column.type in ("whole", "number") else "l" for column in columns)
-    yield f"\\begin{{table}}\n\\caption{{{_escaped(title)}}}\n\\begin{{tabular}}{{{kinds}}}\n\\toprule"
-    yield " & ".join(_escaped(column.name.replace("_", " ")) for column in columns) + " \\\\\n\\midrule"
-    for row in rows:
-        yield " & ".join(_escaped(_cell(value)) for value in row) + " \\\\"
-    yield "\\bottomrule\n\\end{tabular}\n\\end{table}"
-
-
-def _escaped(text: str) -> str:
-    text = text.replace("\\", "\0")
-    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
-    return (
-        text.replace("~", "\\textasciitilde{}").replace("^", "\\textasciicircum{}").replace("\0", "\\textbackslash{}")
-    )
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def preregistration(study: Study) -> str:
@@ -453,16 +407,17 @@ def preregistration(study: Study) -> str:
         f"- {len(config.stages) - config.pilots} stages, {_people(people)} in all, {config.sitting.items} items each"
         + (f"; before them {config.pilots} pilot stages, whose answers enter nothing." if config.pilots else "."),
     ]
-    for number, stage in enumerate(config.stages, start=1):
+    for index, stage in enumerate(config.stages, start=1):
         stop = f"; {stage.stop.in_words(stage.sittings)}" if stage.stop else ""
-        lines.append(f"- Stage {number}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
+        lines.append(f"- Stage {index}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
     for one in shown_conditions(study):
         lines.append(f"- Condition {one.factor}, drawn for each {one.per}: {', '.join(one.levels)}.")
     lines += [f"- {_quota_words(quota)}" for quota in config.quotas]
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
     lines += [
-        f"- Slots beside the sampled ones: {config.roles.holdout:.0%} holdout, {config.roles.controls:.0%} controls.",
+        f"- Slots beside the sampled ones: {percent(config.roles.holdout, 0)} holdout, "
+        f"{percent(config.roles.controls, 0)} controls.",
         "",
         "## Exclusions",
         "",
@@ -488,8 +443,8 @@ def ethics_page(study: Study) -> str:
     if config.panel.reward:
         hourly = config.panel.reward / 100 * 60 / config.expected_minutes
         pay = (
-            f"Each person is paid {config.panel.reward / 100:.2f} {config.panel.currency} for about "
-            f"{config.expected_minutes:g} minutes, which is {hourly:.2f} {config.panel.currency} an hour."
+            f"Each person is paid {money(config.panel.reward, config.panel.currency)} for about "
+            f"{short(config.expected_minutes)} minutes, which is {number(hourly)} {config.panel.currency} an hour."
         )
     until = config.data.retention_until
     asked_in_all = sum(stage.sittings for stage in config.stages)
@@ -525,23 +480,7 @@ def ethics_page(study: Study) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Tables and figures
-
-
-def _tables(found: StudyMethods) -> Iterator[Table]:
-    for name, title, columns, rows in (
-        ("sampling", "Sampling", SAMPLING, found.sampling),
-        ("strata", "Strata", STRATA, found.strata),
-        ("flow", "People", FLOW, found.flow),
-        ("conditions", "Conditions", CONDITIONS, found.conditions),
-        ("stops", "Stopping rules", STOPS, found.stops),
-        ("estimates", "Estimates", ESTIMATES, found.figures),
-        ("beside", "Estimates under other assumptions", BESIDE, found.beside),
-    ):
-        if rows:
-            shown = [[_cell(value) or "–" for value in row] for row in rows]
-            layout = Layout([column.name.replace("_", " ") for column in columns], shown)
-            yield Table(name, title, columns, rows, layouts=[layout])
+# Figures
 
 
 def _pictures(found: StudyMethods) -> Iterator[Picture]:
@@ -550,20 +489,13 @@ def _pictures(found: StudyMethods) -> Iterator[Picture]:
         said = "; ".join(words for words, _goes_on in steps)
         title = "What became of people"
         yield Picture.of("flow", title, f"From top to bottom: {said}.", FlowChart(title=title, steps=steps))
-    shares = [row for row in _as_dicts(ESTIMATES, found.figures) if row["unit"] == "share" and row["low"] is not None]
-    if shares:
-        said = "; ".join(f"{row['title']}: {_value(row)}" for row in shares)
+    rows = [row for row in found.records("estimates") if row["unit"] == "share" and row["value"].interval]
+    if rows:
+        said = "; ".join(f"{row['title']}: {row['value']}" for row in rows)
         title = "Shares over all items, with 95 % intervals"
         chart = ForestChart(
             title=title,
             x=Axis("share of items", share=True, includes=(0.0, 1.0)),
-            rows=[
-                ForestRow(
-                    row["title"],
-                    [Whisker(row["value"], row["low"], row["high"])],
-                    beside.number(row["value"], row["unit"]),
-                )
-                for row in shares
-            ],
+            rows=[ForestRow(row["title"], [row["value"]], percent(row["value"].value)) for row in rows],
         )
         yield Picture.of("shares", title, f"{said}.", chart)

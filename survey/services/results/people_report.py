@@ -14,10 +14,11 @@ from bandit import Components, DesignError
 from bandit.components import PAIRS, PEOPLE, QUESTIONS, REST
 from survey.contracts import instruments
 from survey.contracts.measures import SHARE, Measure
-from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
 from survey.exceptions import HunchError, StateRefused
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
+from survey.figures.words import is_share, number
 from survey.models import Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import in_words, read_condition
@@ -42,13 +43,24 @@ IN_WORDS = {
 SHARES = (
     Column("part", "text", "people, pairs (items beyond their questions), questions, or rest."),
     Column("variance", "number", "Its variance, in squared units of the answers; at least 0."),
-    Column("share", "share", "Its share of the variance of one answer; at least 0."),
-    Column("low", "share", "Lower end of the share's 95 % interval."),
-    Column("high", "share", "Upper end."),
+    FigureColumn(
+        "share",
+        "share",
+        "Its share of the variance of one answer; at least 0.",
+        heading="share of the variance",
+        prefix="",
+        low="Lower end of the share's 95 % interval.",
+        high="Upper end.",
+    ),
+    Column("meaning", "text", "The part in words.", heading="differences", in_file=False),
+    Column("deviation", "text", "The root of the variance, in the unit of the answers.", in_file=False),
 )
 EFFECTS = (
-    Column("percentile", "number", "The percentage of people whose effect is lower.", whole=True),
+    Column(
+        "percentile", "number", "The percentage of people whose effect is lower.", whole=True, heading="people below, %"
+    ),
     Column("effect", "number", "The effect there: how far such people are above the mean, shrunken towards 0."),
+    Column("size", "text", "The effect in the unit of the answers.", heading="effect", in_file=False),
 )
 
 
@@ -176,10 +188,6 @@ def _single_values(measure: Measure, answers: int) -> tuple[np.ndarray, np.ndarr
     return kept & (per != 0), np.divide(own, per, out=np.zeros(answers), where=per != 0)
 
 
-def _is_share(unit: str) -> bool:
-    return unit == SHARE or unit.startswith("share of ")
-
-
 def _percentiles(found: Components) -> list[tuple[int, float]]:
     """By percentile: people's effects; none with fewer people than `LEAST_DRAWN`, or where they do not differ."""
     if found.people < LEAST_DRAWN or not np.ptp(found.effects) > 0:
@@ -187,16 +195,8 @@ def _percentiles(found: Components) -> list[tuple[int, float]]:
     return [(place, float(np.percentile(found.effects, place))) for place in PERCENTILES]
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _interval(ends: tuple[float, float]) -> str:
-    return " to ".join(_percent(end) for end in ends) if all(map(math.isfinite, ends)) else "none"
-
-
 def _size(value: float, unit: str) -> str:
-    return f"{100 * value:.1f} points" if _is_share(unit) else f"{value:.2f} {unit}"
+    return f"{number(100 * value, 1)} points" if is_share(unit) else f"{number(value)} {unit}"
 
 
 def _lines(rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
@@ -204,8 +204,8 @@ def _lines(rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iter
     under = f" under {in_words(levels)}" if levels else ""
     title = f"{rows.title[:1].upper()}{rows.title[1:]}"
     yield (
-        f"{title}: {_percent(people.share)} of the variance of single answers{under} lies between people (95 % "
-        f"interval {_interval(people.interval)}), from {found.answers} answers of {found.people} people."
+        f"{title}: {Figure.between(people.share, people.interval, SHARE)} of the variance of single answers{under} "
+        f"lies between people, from {found.answers} answers of {found.people} people."
     )
     yield f"People's own means differ with a standard deviation of {_size(math.sqrt(people.variance), rows.unit)}."
 
@@ -215,39 +215,30 @@ def _tables(rows: _Answers, found: Components) -> Iterator[Table]:
         "variance_shares",
         "Where answers differ",
         SHARES,
-        [[one.name, one.variance, one.share, *map(_known, one.interval)] for one in found.shares],
-        note="Design-weighted: of all candidates, and not of those that were shown more often.",
-        layouts=[
-            Layout(
-                ["part", "standard deviation", "share of the variance", "95 % interval"],
-                [
-                    [
-                        *(IN_WORDS[one.name], _size(math.sqrt(one.variance), rows.unit)),
-                        *(_percent(one.share), _interval(one.interval)),
-                    ]
-                    for one in found.shares
-                ],
-            )
+        [
+            {
+                "part": part.name,
+                "variance": part.variance,
+                "share": Figure.between(part.share, part.interval),
+                "meaning": IN_WORDS[part.name],
+                "deviation": _size(math.sqrt(part.variance), rows.unit),
+            }
+            for part in found.shares
         ],
+        note="Design-weighted: of all candidates, and not of those that were shown more often.",
+        views=[TableView({"meaning": "part", "deviation": "standard deviation", "share": ""})],
     )
     if effects := _percentiles(found):
         yield Table(
             "people_effects",
             "How people differ",
             EFFECTS,
-            [[place, effect] for place, effect in effects],
+            [[place, effect, _size(effect, rows.unit)] for place, effect in effects],
             note="Each person's mean less that of all, shrunken towards 0 by how little their answers say.",
-            layouts=[
-                Layout(
-                    ["people below", "effect"],
-                    [[f"{place} %", _size(effect, rows.unit)] for place, effect in effects if not place % 10],
-                )
+            views=[
+                TableView(["percentile", "size"], rows=[n for n, (place, _e) in enumerate(effects) if not place % 10])
             ],
         )
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
@@ -266,7 +257,7 @@ def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
 
 def chart_of_effects(effects: list[tuple[int, float]], deviation: float, unit: str) -> LineChart:
     """The shares of people below each effect, and those of a normal distribution."""
-    factor = 100.0 if _is_share(unit) else 1.0
+    factor = 100.0 if is_share(unit) else 1.0
     points = [(factor * effect, place / 100) for place, effect in effects]
     lines = [Line("people, shrunken", points)]
     reach = max(abs(x) for x, _y in points)
@@ -275,7 +266,7 @@ def chart_of_effects(effects: list[tuple[int, float]], deviation: float, unit: s
         places = np.linspace(-reach, reach, 61).tolist()
         normal = [(x, 0.5 * (1 + math.erf(x / (factor * deviation * math.sqrt(2))))) for x in places]
         lines.append(Line("normal, not shrunken", normal, marked=False))
-    what = "points" if _is_share(unit) else unit
+    what = "points" if is_share(unit) else unit
     return LineChart(
         title="How people differ",
         x=Axis(f"effect of a person, in {what}"),

@@ -22,12 +22,13 @@ from predictors.evaluation.scoring import (
 )
 from predictors.readings import Text
 from predictors.readings.reading import common_begin
-from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Picture, ReportFile
 from survey.exceptions import HunchError
-from survey.figures.charts import Axis, ForestChart, ForestRow, Whisker
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.charts import Axis, ForestChart, ForestRow
+from survey.figures.csv_lines import csv_lines
+from survey.figures.words import integer
 from survey.services.banks.readings import Readings, same_texts
-from survey.services.base.csv_lines import csv_lines
 from survey.services.base.seeds import generator
 from survey.services.results.fragile_table import fragile_table
 
@@ -43,30 +44,74 @@ MODELS = (
     Column("words", "number", "Words of these characters: what stands between white space."),
     Column("characters", "number", "Characters that every model read."),
     Column("nats", "number", "Sum of -ln p over the tokens; empty where it is infinite."),
-    Column("bits_per_character", "number", "nats / ln 2 / characters; empty where it is infinite."),
-    Column("low", "number", "Lower end of its 95 % interval, by resampling texts; empty for a single text."),
-    Column("high", "number", "Its upper end; empty where it is infinite."),
-    Column("perplexity_per_word", "number", "exp(nats / words); empty where it is infinite."),
-    Column("perplexity_per_token", "number", "exp(nats / tokens); empty where it is infinite."),
+    FigureColumn(
+        "bits_per_character",
+        "number",
+        "nats / ln 2 / characters; empty where it is infinite.",
+        heading="bits / char",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval, by resampling texts; empty for a single text.",
+        high="Its upper end; empty where it is infinite.",
+    ),
+    Column(
+        "perplexity_per_word",
+        "number",
+        "exp(nats / words); empty where it is infinite.",
+        heading="perplexity / word",
+        digits=2,
+    ),
+    Column(
+        "perplexity_per_token",
+        "number",
+        "exp(nats / tokens); empty where it is infinite.",
+        heading="perplexity / token",
+        digits=2,
+    ),
     Column("infinite", "number", "Tokens with probability 0, each of which makes the figures infinite."),
     Column("perplexity_without_infinite", "number", "exp(nats / tokens) without these tokens."),
-    Column("train_perplexity_per_token", "number", "The same figure on the training texts, where they were given."),
-    Column("train_to_test", "number", "Train perplexity / test perplexity, a token; 0 where the test's is infinite."),
+    Column(
+        "train_perplexity_per_token",
+        "number",
+        "The same figure on the training texts, where they were given.",
+        heading="train",
+        digits=2,
+    ),
+    Column(
+        "train_to_test",
+        "number",
+        "Train perplexity / test perplexity, a token; 0 where the test's is infinite.",
+        heading="train / test",
+        digits=2,
+    ),
     Column("overfitted", "number", "1 where that ratio is below 0.5."),
     Column("tokenizer", "text", "SHA-256 of what cut the texts into tokens."),
     Column("vocabulary", "number", "How many tokens the model chooses from; empty where that is not known."),
-    Column("normalised_perplexity", "number", "Perplexity a token / vocabulary: 1 is a model that knows nothing."),
+    Column(
+        "normalised_perplexity",
+        "number",
+        "Perplexity a token / vocabulary: 1 is a model that knows nothing.",
+        heading="perplexity / vocabulary",
+    ),
     Column("unknown", "number", "Tokens read as one class of everything unknown; empty where that is not known."),
-    Column("unknown_share", "share", "These, of the tokens."),
+    Column("unknown_share", "share", "These, of the tokens.", heading="unknown"),
     Column("at_least", "number", "1 where such a class hides what stood there: the figures are lower bounds."),
     Column("ranking", "number", "Models of the same number are ranked with one another, and no others."),
+    Column("cut_by", "text", "The beginnings of the tokenizers' hashes.", heading="tokenizer", in_file=False),
+    Column("bound", "text", "≥ where the model has not paid for all that it read.", heading="bound", in_file=False),
 )
 DIFFERENCES = (
     Column("model", "text", "The model with the fewest bits a character of its ranking."),
     Column("other", "text", "Another model of this ranking, on the same characters."),
-    Column("difference", "number", "Bits a character of the one less those of the other."),
-    Column("low", "number", "Lower end of its 95 % interval: texts resampled, the same ones for both models."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "difference",
+        "number",
+        "Bits a character of the one less those of the other.",
+        heading="bits / char, less",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval: texts resampled, the same ones for both models.",
+    ),
 )
 TOKENS = (
     Column("model", "text", "What read the text."),
@@ -208,13 +253,13 @@ def _begins(readings: Sequence[Readings], texts: Sequence[Text]) -> list[int]:
 
 
 def _lines(texts: Sequence[Text], begins: Sequence[int], *, models: int) -> list[str]:
-    lines = [f"{len(texts)} texts, {sum(len(one.text) for one in texts):,} characters"]
+    lines = [f"{len(texts)} texts, {integer(sum(len(one.text) for one in texts))} characters"]
     if any(begins):
         who = "all models" if models > 1 else "the model"
         left = sum(len(one.text) - begin for one, begin in zip(texts, begins, strict=True))
         empty = sum(begin >= len(one.text) for one, begin in zip(texts, begins, strict=True))
         nothing = f"; {empty} of the texts had nothing that {who} read" if empty else ""
-        lines.append(f"figures are of the {left:,} characters that {who} read{nothing}")
+        lines.append(f"figures are of the {integer(left)} characters that {who} read{nothing}")
     return lines
 
 
@@ -301,13 +346,13 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
         if one.own != one.total:
             notes.append(
                 f"{one.name}: on all that it read: {in_words(one.own.bits_per_character, 3)} bits a character, "
-                f"{one.own.characters:,} characters"
+                f"{integer(one.own.characters)} characters"
             )
         if one.unpaid:
             notes.append(
-                f"{one.name}: read {one.unknown:,} of {one.total.tokens:,} tokens as unknown, and paid nothing for "
-                f"which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of characters or of "
-                "tokens to compare"
+                f"{one.name}: read {integer(one.unknown)} of {integer(one.total.tokens)} tokens as unknown, and paid "
+                f"nothing for which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of "
+                "characters or of tokens to compare"
             )
         if any(reading.reads_end for reading in found):
             whole = added([reading.score(text.text, with_end=True) for reading, text in zip(found, texts, strict=True)])
@@ -336,21 +381,13 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
 
 def _differences(rankings: Sequence[Sequence[ModelFigures]], intervals: ModelIntervals) -> list[Table]:
     """The best model of each ranking less each other one; their intervals are of the same resamples."""
-    rows: list[list[Any]] = []
-    shown: list[list[str]] = []
+    rows = []
     for best, *others in rankings:
-        for one in others:
-            ends = intervals.differences[one.name]
-            mine, theirs = (finite(model.total.bits_per_character) for model in (best, one))
+        for other in others:
+            mine, theirs = (finite(model.total.bits_per_character) for model in (best, other))
             value = None if mine is None or theirs is None else mine - theirs
-            low, high = ends or (None, None)
-            rows.append([best.name, one.name, value, low, high])
-            within = "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
-            shown.append([best.name, one.name, in_words(value, 3), within])
-    if not rows:
-        return []
-    layout = Layout(("model", "other", "bits / char, less", "95 %"), shown)
-    return [Table("differences", "Differences on the same characters", DIFFERENCES, rows, layouts=[layout])]
+            rows.append([best.name, other.name, Figure.between(value, intervals.differences[other.name])])
+    return [Table("differences", "Differences on the same characters", DIFFERENCES, rows)] if rows else []
 
 
 def _fragile(rankings: Sequence[Sequence[ModelFigures]], texts: Sequence[Text]) -> list[Table]:
@@ -376,77 +413,30 @@ def _table(
     *,
     normalised: bool,
 ) -> Table:
-    header = ["model", "bits / char", "95 %", "perplexity / word", "perplexity / token", "tokens", "unknown"]
-    header += ["tokenizer"]
-    trains = any(one.train is not None for one in figures)
-    header += ["train", "train / test"] if trains else []
-    header += ["perplexity / vocabulary"] if normalised else []
-    names = list(dict.fromkeys(group for one in figures for group in one.groups))
-    layouts = [Layout(header, [_shown(one, intervals, trains=trains, normalised=normalised) for one in figures])]
-    if names:
-        layouts.append(
-            Layout(
-                ("group", "model", "bits / char", "perplexity / word", "perplexity / token", "tokens"),
-                [
-                    [name, one.name, *_cells(one.groups[name], one), str(one.groups[name].tokens)]
-                    for name in names[:BY_TEXT_SHOWN]
-                    for one in figures
-                ],
-                title="By group",
-                note=f"The first {BY_TEXT_SHOWN} of {len(names)}; --out DIR writes all."
-                if len(names) > BY_TEXT_SHOWN
-                else "",
-            )
-        )
+    figured = ["bits_per_character", "perplexity_per_word", "perplexity_per_token"]
+    shown = ["model", "bound", *figured, "tokens", "unknown_share", "cut_by", "train_perplexity_per_token"]
+    shown += ["train_to_test", "overfitted", *(["normalised_perplexity"] if normalised else [])]
+    groups = list(dict.fromkeys(group for one in figures for group in one.groups))
     ranks = {one.name: place for place, ranking in enumerate(rankings, start=1) for one in ranking}
     rows = [
         _row(one, "", one.total, len(one.scores), intervals.bits_per_character[one.name], ranks[one.name])
         for one in figures
     ]
-    rows += [_row(one, name, one.groups[name], None, None, ranks[one.name]) for one in figures for name in names]
-    return Table("perplexity", "Perplexity", MODELS, rows, layouts=layouts)
-
-
-def _cells(score: TextScore, of: ModelFigures) -> list[str]:
-    return [
-        _bound(score.bits_per_character, of, 3),
-        _bound(score.perplexity_per_word, of, 2),
-        in_words(score.perplexity_per_token),
+    rows += [_row(one, group, one.groups[group], None, None, ranks[one.name]) for one in figures for group in groups]
+    # People see all models of a group together.
+    places = [
+        len(figures) + model * len(groups) + group for group in range(len(groups)) for model in range(len(figures))
     ]
+    views = [TableView(shown, rows=range(len(figures)))]
+    if groups:
+        by_group = ["group", "model", "bound", *figured, "tokens"]
+        views.append(TableView(by_group, title="By group", rows=places, most=BY_TEXT_SHOWN * len(figures)))
+    return Table("perplexity", "Perplexity", MODELS, rows, views=views)
 
 
 def _bound(value: float | None, of: ModelFigures, digits: int) -> str:
     """A figure, said to be a lower bound where the model has not paid for all it read."""
     return f"{'≥ ' if of.unpaid and value is not None else ''}{in_words(value, digits)}"
-
-
-def _shown(one: ModelFigures, intervals: ModelIntervals, *, trains: bool, normalised: bool) -> list[str]:
-    bits, per_word, per_token = _cells(one.total, one)
-    share = one.unknown_share
-    interval = intervals.bits_per_character[one.name]
-    cells = [
-        one.name,
-        bits,
-        "-" if interval is None else f"{in_words(interval[0], 3)} to {in_words(interval[1], 3)}",
-        per_word,
-        per_token,
-        str(one.total.tokens),
-        "-" if share is None else f"{100 * share:.1f} %",
-        ", ".join(tokenizer[:8] for tokenizer in sorted(one.readings.tokenizers)),
-    ]
-    if trains:
-        cells += (
-            ["-", "-"]
-            if one.train is None
-            else [
-                in_words(one.train.train.perplexity_per_token),
-                in_words(one.train.ratio) + (" overfitted" if one.train.is_overfitted else ""),
-            ]
-        )
-    if normalised:
-        of_all = one.normalised(one.total)
-        cells.append("∞" if of_all is not None and math.isinf(of_all) else "-" if of_all is None else f"{of_all:.3g}")
-    return cells
 
 
 def _row(
@@ -456,36 +446,35 @@ def _row(
     texts: int | None,
     interval: tuple[float, float] | None,
     ranking: int,
-) -> list[Any]:
+) -> dict[str, Any]:
     train = one.train if not group else None
-    said = score.as_json()
-    low, high = interval or (None, None)
-    return [
-        one.name,
-        group or None,
-        texts,
-        score.tokens,
-        score.words,
-        score.characters,
-        said["nats"],
-        said["bits_per_character"],
-        finite(low),
-        finite(high),
-        said["perplexity_per_word"],
-        said["perplexity_per_token"],
-        score.infinite,
-        said["perplexity_of_finite"],
-        None if train is None else train.as_json()["train"]["perplexity_per_token"],
-        None if train is None else finite(train.ratio),
-        None if train is None else int(train.is_overfitted),
-        " ".join(sorted(one.readings.tokenizers)),
-        one.readings.vocabulary,
-        finite(one.normalised(score)),
-        None if group else one.unknown,
-        None if group else one.unknown_share,
-        int(one.unpaid > 0),
-        ranking,
-    ]
+    row = score.as_json()
+    return {
+        "model": one.name,
+        "group": group or None,
+        "texts": texts,
+        "tokens": score.tokens,
+        "words": score.words,
+        "characters": score.characters,
+        "nats": row["nats"],
+        "bits_per_character": Figure.between(score.bits_per_character, interval),
+        "perplexity_per_word": score.perplexity_per_word,
+        "perplexity_per_token": score.perplexity_per_token,
+        "infinite": score.infinite,
+        "perplexity_without_infinite": row["perplexity_of_finite"],
+        "train_perplexity_per_token": None if train is None else train.train.perplexity_per_token,
+        "train_to_test": None if train is None else train.ratio,
+        "overfitted": None if train is None else int(train.is_overfitted),
+        "tokenizer": " ".join(sorted(one.readings.tokenizers)),
+        "vocabulary": one.readings.vocabulary,
+        "normalised_perplexity": one.normalised(score),
+        "unknown": None if group else one.unknown,
+        "unknown_share": None if group else one.unknown_share,
+        "at_least": int(one.unpaid > 0),
+        "ranking": ranking,
+        "cut_by": ", ".join(tokenizer[:8] for tokenizer in sorted(one.readings.tokenizers)),
+        "bound": "≥" if one.unpaid else "",
+    }
 
 
 def _token_file(figures: Sequence[ModelFigures], texts: Sequence[Text], *, detailed: bool) -> bytes:
@@ -523,8 +512,8 @@ def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> Forest
 
     def row(one: ModelFigures) -> ForestRow:
         bits = one.total.bits_per_character
-        figure = Whisker(bits, *(intervals.bits_per_character[one.name] or ()))
-        return ForestRow(one.name, [Whisker(None), figure] if one.unpaid else [figure], _bound(bits, one, 3))
+        figure = Figure.between(bits, intervals.bits_per_character[one.name])
+        return ForestRow(one.name, [Figure(), figure] if one.unpaid else [figure], _bound(bits, one, 3))
 
     return ForestChart(
         title="Bits per character of each model; lower is better",

@@ -3,34 +3,35 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.words import number
 from survey.models import Sitting, Study
 
-from .piloting import CheckLine, PilotReport, ScreenLine, ShareLine, pilot_report
+from .piloting import PilotReport, ScreenLine, pilot_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCREENS = (
     Column("kind", "text", "What the page was: instructions, checks, practice, item, form, ..."),
-    Column("name", "text", "The block's name in the study file, or the screen's."),
+    Column("name", "text", "The block's name in the study file, or the screen's.", heading="screen"),
     Column("times", "number", "How often it was taken."),
-    Column("median_seconds", "seconds", "The median time on it."),
-    Column("lower_seconds", "seconds", "The lower quartile."),
-    Column("upper_seconds", "seconds", "The upper quartile."),
-    Column("left", "number", "How many people left there for good."),
+    Column("median_seconds", "seconds", "The median time on it.", heading="median s", digits=1),
+    Column("lower_seconds", "seconds", "The lower quartile.", heading="quartile s", digits=1),
+    Column("upper_seconds", "seconds", "The upper quartile.", heading="upper s", digits=1),
+    Column("left", "number", "How many people left there for good.", heading="left here"),
 )
 CHECKS = (
-    Column("name", "text", "The check's name in the study file."),
+    Column("name", "text", "The check's name in the study file.", heading="check"),
     Column("question", "text", "What it asks."),
-    Column("shown", "number", "How many people saw it."),
+    Column("shown", "number", "How many people saw it.", heading="people"),
     Column("failed", "number", "How many failed it the first time."),
     Column("failed_again", "number", "How many failed it again; empty where there is one attempt."),
 )
 OUTCOMES = (
     Column("figure", "text", "What the mean is of, or the answer whose share it is."),
-    Column("mean", "number", "A mean, or a share between 0 and 1."),
+    FigureColumn("mean", "number", "A mean, or a share between 0 and 1.", heading="mean or share", parts={}),
     Column("answers", "number", "How many answers it rests on."),
 )
 REMARKS = (Column("where", "text", "The form's question, or the item."), Column("text", "text", "What was written."))
@@ -67,53 +68,27 @@ def _lines(found: PilotReport) -> "Iterator[str]":
         yield f"{found.withdrawn} withdrew their answers and are left out"
     if found.minutes:
         spread = found.minutes
-        yield f"minutes: median {spread.median:.1f}, quartiles {spread.lower:.1f} and {spread.upper:.1f}"
+        median, lower, upper = (number(minutes, 1) for minutes in (spread.median, spread.lower, spread.upper))
+        yield f"minutes: median {median}, quartiles {lower} and {upper}"
     if found.pay:
         yield f"pay: {found.pay}" + (" (too low)" if found.pay.is_too_low else "")
 
 
 def _tables(found: PilotReport) -> "Iterator[Table]":
-    yield Table(
-        "screens",
-        "Screens",
-        SCREENS,
-        [_screen_row(line) for line in found.screens],
-        layouts=[
-            Layout(
-                ["screen", "times", "median s", "quartiles", "left here"],
-                [_screen_cells(line) for line in found.screens],
-            )
-        ],
-    )
+    checks = [[line.name, line.question, line.shown, line.failed, line.failed_again] for line in found.checks]
+    outcomes = [
+        *([name, Figure(mean), answers] for name, mean, answers in found.outcomes),
+        *([f"{line.what} is exactly {line.value}", Figure(line.share, unit="share"), line.n] for line in found.shares),
+    ]
+    yield Table("screens", "Screens", SCREENS, [_screen_row(line) for line in found.screens])
     yield Table(
         "checks",
         "Checks",
         CHECKS,
-        [[line.name, line.question, line.shown, line.failed, line.failed_again] for line in found.checks],
-        layouts=[
-            Layout(
-                ["check", "people", "failed", "failed again", "question"], [_check_cells(line) for line in found.checks]
-            )
-        ],
+        checks,
+        views=[TableView(["name", "shown", "failed", "failed_again", "question"])],
     )
-    yield Table(
-        "outcomes",
-        "Answers",
-        OUTCOMES,
-        [
-            *found.outcomes,
-            *([_share_name(line), line.share, line.n] for line in found.shares),
-        ],
-        layouts=[
-            Layout(
-                ["figure", "mean or share", "answers"],
-                [
-                    *([name, f"{mean:.3f}", str(n)] for name, mean, n in found.outcomes),
-                    *([_share_name(line), f"{100 * line.share:.1f} %", str(line.n)] for line in found.shares),
-                ],
-            )
-        ],
-    )
+    yield Table("outcomes", "Answers", OUTCOMES, outcomes)
     yield Table(
         "remarks", "What people wrote", REMARKS, [[one.where, one.text] for one in found.remarks], verbatim=True
     )
@@ -123,22 +98,6 @@ def _screen_row(line: ScreenLine) -> list[Any]:
     spread = line.seconds
     times = (0, None, None, None) if spread is None else (spread.n, spread.median, spread.lower, spread.upper)
     return [line.kind, line.name, *times, line.left]
-
-
-def _screen_cells(line: ScreenLine) -> list[str]:
-    name, spread = f"{line.kind} {line.name}".strip(), line.seconds
-    if spread is None:
-        return [name, "0", "–", "–", str(line.left)]
-    return [name, str(spread.n), f"{spread.median:.1f}", f"{spread.lower:.1f}, {spread.upper:.1f}", str(line.left)]
-
-
-def _check_cells(line: CheckLine) -> list[str]:
-    again = "–" if line.failed_again is None else str(line.failed_again)
-    return [line.name, str(line.shown), str(line.failed), again, " ".join(line.question.split())]
-
-
-def _share_name(line: ShareLine) -> str:
-    return f"{line.what} is exactly {line.value}"
 
 
 def _data(found: PilotReport) -> dict[str, Any]:

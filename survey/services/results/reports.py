@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,6 @@ from survey.contracts.reports import (
     ArgumentErrors,
     Findings,
     Given,
-    Layout,
     Report,
     ReportEntry,
     ReportFile,
@@ -33,11 +31,11 @@ from survey.contracts.reports import (
 )
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
+from survey.figures import plain_columns, rendering
 from survey.models import AuditEntry, ModelAnswer, Response, Study, Withdrawal
 from survey.models.study import TEST_ENDING
 from survey.services.answers.conditions import in_words, pairs_of
 from survey.services.base import auditing, rights
-from survey.services.base.csv_lines import csv_lines
 from survey.services.base.hashing import digest
 from survey.services.base.writing import replace_file
 
@@ -46,7 +44,6 @@ from .png import with_png
 logger = logging.getLogger(__name__)
 
 NAME = re.compile(r"[a-z][a-z0-9_-]*", re.ASCII)
-NOTHING = "–"
 CONDITION = Argument(
     "condition",
     "FACTOR=LEVEL: only answers under this level of a factor; several for several factors",
@@ -508,40 +505,6 @@ def record_reading(
 # Reading one
 
 
-def layouts_of(table: Table) -> Sequence[Layout]:
-    """The layouts of a table for people: its own, or its columns as they are."""
-    if table.layouts:
-        return table.layouts
-    return [
-        Layout(
-            [column.name.replace("_", " ") for column in table.columns],
-            [[shown(value) for value in row] for row in table.rows],
-        )
-    ]
-
-
-def shown(value: Any) -> str:
-    """A value of a table for people: a dash for nothing, four digits of a broken number."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return NOTHING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON: NaN and infinity as null, arrays as lists, values of unknown types as text."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(inner) for inner in value]
-    if hasattr(value, "tolist"):  # numpy's
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
-
-
 def lines_as_json(study: Study, *, reader: Any = None) -> list[dict[str, Any]]:
     """Every report of the study with its arguments, and the reason if it cannot be made now."""
     # Several reports have arguments of the same meaning, whose values are listed by the same function.
@@ -586,37 +549,14 @@ def as_json(study: Study, name: str, found: Findings) -> dict[str, Any]:
         "title": found.title,
         "lines": list(found.lines),
         "notes": list(found.notes),
-        "tables": [
-            {
-                "name": table.name,
-                "title": table.title,
-                "note": table.note,
-                "columns": [
-                    {"name": column.name, "kind": column.kind, "description": column.description}
-                    for column in table.columns
-                ],
-                "rows": [[plain(value) for value in row] for row in table.rows],
-            }
-            for table in found.tables
-        ],
+        "tables": [rendering.as_json(table) for table in found.tables],
         "pictures": [{"name": one.name, "title": one.title, "text": one.text} for one in found.pictures],
         "files": [one.name for one in found.files],
-        "data": plain(found.data),
+        "data": rendering.plain(found.data),
     }
 
 
 # Files
-
-
-def table_csv(table: Table) -> str:
-    """A table as CSV with every digit; a cell is empty if the value is None or NaN."""
-    rows = ([_written(value) for value in row] for row in table.rows)
-    return "".join(csv_lines(table.columns, rows))
-
-
-def _written(value: Any) -> Any:
-    value = value.item() if hasattr(value, "item") else value  # numpy's numbers
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def file_of(found: Findings, name: str) -> Callable[[Path], None] | None:
@@ -639,7 +579,7 @@ def writers_of(found: Findings, *, png: bool = False) -> list[tuple[str, Callabl
 
 
 def _write_table(table: Table, path: Path) -> None:
-    _write_text(path, table_csv(table))
+    _write_text(path, rendering.csv(table))
 
 
 def _write_file(file: ReportFile, path: Path) -> None:
@@ -709,7 +649,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
                 )
                 continue
             used.add(name)
-            yield ExtraFile(name, columns, _Rows(made, table))
+            yield ExtraFile(name, plain_columns(columns), _Rows(made, table))
 
 
 @dataclass(frozen=True)
@@ -750,4 +690,4 @@ class _Rows:
     def __iter__(self) -> Iterator[Sequence[Any]]:
         for table in self.made.tables:
             if table.name == self.table:
-                yield from ([_written(value) for value in row] for row in table.rows)
+                yield from rendering.file_rows(table)

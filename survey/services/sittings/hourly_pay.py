@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from survey.contracts import panels
 from survey.exceptions import PayTooLow
+from survey.figures.words import money, number, short
 from survey.models import Sitting, Study
 from survey.study_file import StudyConfig
 
@@ -38,15 +39,14 @@ class HourlyPay:
     @property
     def basis(self) -> str:
         if self.is_measured and self.is_of_pilot:
-            return f"the pilot's median of {self.finished} finished sittings, {self.minutes:.1f} minutes"
+            return f"the pilot's median of {self.finished} finished sittings, {number(self.minutes, 1)} minutes"
         if self.is_measured:
-            return f"the median of {self.finished} finished sittings, {self.minutes:.1f} minutes"
-        return f"the expected {self.minutes:g} minutes"
+            return f"the median of {self.finished} finished sittings, {number(self.minutes, 1)} minutes"
+        return f"the expected {short(self.minutes)} minutes"
 
     def __str__(self) -> str:
         return (
-            f"{self.cents / 100:.2f} {self.currency} an hour by {self.basis}; the panel's minimum is "
-            f"{self.minimum / 100:.2f}"
+            f"{money(self.cents, self.currency)} an hour by {self.basis}; the panel's minimum is {money(self.minimum)}"
         )
 
 

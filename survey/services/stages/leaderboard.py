@@ -15,6 +15,7 @@ from predictors.hardness import MODELS
 from survey.contracts import instruments
 from survey.contracts.instruments import Learning, Metric
 from survey.contracts.tables import Column
+from survey.figures import Figure
 from survey.models import Evaluation, PredictorRun, Study
 
 SAMPLED, HOLDOUT, MAJORITIES = "sampled", "holdout", "majorities"
@@ -41,21 +42,12 @@ WEIGHTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class MetricValue:
-    """A metric or a difference with its 95 % interval; None if it is not defined."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def bits(self) -> float | None:
-        """A log score in bits; it is stored in nats."""
-        return None if self.value is None else in_bits(self.value)
+def bits_of(figure: Figure) -> float | None:
+    """A log score in bits; it is stored in nats."""
+    return None if figure.value is None else in_bits(figure.value)
 
 
-Figures = Mapping[str, Mapping[str, MetricValue]]  # by metric, then by part
+Figures = Mapping[str, Mapping[str, Figure]]  # by metric, then by part
 
 
 @dataclass(frozen=True)
@@ -178,7 +170,7 @@ def figures_of(metrics: Mapping[str, Any], learning: Learning) -> Figures:
     intervals = metrics.get("intervals") or {}
     return {
         metric.name: {
-            part.name: _figure(
+            part.name: Figure.between(
                 (metrics.get(metric.name) or {}).get(part.name), (intervals.get(metric.name) or {}).get(part.name)
             )
             for part in learning.parts
@@ -191,18 +183,13 @@ def _differences_of(compared: Mapping[str, Any], learning: Learning) -> Figures:
     cells = {metric.name: compared.get(metric.name) or {} for metric in learning.metrics}
     return {
         metric: {
-            part.name: _figure(
+            part.name: Figure.between(
                 (cell.get(part.name) or {}).get("difference"), (cell.get(part.name) or {}).get("interval")
             )
             for part in learning.parts
         }
         for metric, cell in cells.items()
     }
-
-
-def _figure(value: float | None, interval: Sequence[float] | None) -> MetricValue:
-    low, high = interval or (None, None)
-    return MetricValue(value, low, high)
 
 
 Sort = tuple[Callable[[LeaderboardLine], Any], bool]

@@ -22,7 +22,7 @@ from predictors.cell_numbers import number_of
 from predictors.markup import as_letters, plain_text
 from survey import letters
 from survey.exceptions import FileErrors, HunchError
-from survey.instruments.belief_update.reports import alignment_files
+from survey.instruments.belief_update.reports.alignment import files as alignment_files
 from survey.instruments.cloze.reports import files as cloze_files
 from survey.models import Bank, LanguageModel, ModelAnswer, Question
 from survey.models.question import render_text

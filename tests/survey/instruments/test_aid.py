@@ -17,8 +17,8 @@ from survey.exceptions import FileErrors, HunchError, PlanRefused, StateRefused
 from survey.instruments.belief_update import people, variants
 from survey.instruments.belief_update.aids import Similar, store_vectors, words_of
 from survey.instruments.belief_update.models import Aid, Belief, Pair, QuestionVector
-from survey.instruments.belief_update.reports.arms import ArmAnswers, ArmMeasure, as_measures, measures_of_arms
-from survey.instruments.belief_update.reports.deployment import Rule
+from survey.instruments.belief_update.reports.alignment.deployment import Rule
+from survey.instruments.belief_update.reports.arms.measures import ArmAnswers, ArmMeasure, as_measures, measures_of_arms
 from survey.live.replay import replay
 from survey.models import Assignment, AssignmentCondition, ModelAnswer, Question, Sitting, Study
 from survey.services.banks.eligibility import eligible_questions

@@ -8,8 +8,8 @@ import pytest
 
 from survey.contracts.reports import Given
 from survey.exceptions import StateRefused
-from survey.instruments.belief_update.reports import aligning
-from survey.instruments.belief_update.reports.alignment_report import AlignmentReport
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.alignment.report import AlignmentReport
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
@@ -120,10 +120,9 @@ def test_the_report_is_json(study: Study) -> None:
     assert "good: 1 of its replies to 40 questions could not be read; they count as not right" in row["notes"]
     assert row["unreadable"] == {"good": 1}
     made = reports.make(study, "alignment", {"samples": ["200"]})
-    columns = {table.name: [column.name for column in table.columns] for table in made.tables}
     for name in ("alignment", "deployment"):
         (table,) = (one for one in made.tables if one.name == name)
-        assert {row[columns[name].index("unreadable")] for row in table.rows} == {1}
+        assert {row["unreadable"] for row in table.records()} == {1}
 
 
 def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:

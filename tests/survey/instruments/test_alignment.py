@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from survey.instruments.belief_update.reports.alignment import (
+from survey.instruments.belief_update.reports.alignment.scores import (
     PAPER_AVERAGES,
     AlignmentComparison,
     Averages,

@@ -9,7 +9,7 @@ from survey.instruments.belief_update import estimands, expecting, priorities
 from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.instruments.belief_update.labels import KNOWN, Beliefs, beliefs_from, further_values
 from survey.instruments.belief_update.learning import BeliefLearning
-from survey.instruments.belief_update.reports.beliefs import (
+from survey.instruments.belief_update.reports.alignment.beliefs import (
     Answers,
     BeliefRegression,
     TargetPriors,

@@ -132,7 +132,10 @@ def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cas
     budget = budget_of(STUDIES / "example-budget-preference.toml", studies=2)
     plans = budget._plans(budget.config.policies[0])
     quiet = PreferenceWorld(theta=np.zeros(8), gamma=0.0, prompts=100)
-    errors = [bradley_terry.fit(simulate(quiet, plans, rng=np.random.default_rng(n))).side.error or 0 for n in range(5)]
+    errors = [
+        bradley_terry.fit(simulate(quiet, plans, rng=np.random.default_rng(n))).side.standard_error or 0
+        for n in range(5)
+    ]
     world = PreferenceWorld(theta=np.zeros(8), gamma=POWER * float(np.mean(errors)), prompts=100)
     found = [
         (bradley_terry.fit(simulate(world, plans, rng=np.random.default_rng([1, n]))).side.low or 0) > 0

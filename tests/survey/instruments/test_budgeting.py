@@ -14,8 +14,9 @@ from django.urls import reverse
 
 import bandit
 from survey.exceptions import FileErrors
-from survey.instruments.belief_update.reports import budget, budgeting
-from survey.instruments.belief_update.reports.budget import Policy, StudySetting, World
+from survey.instruments.belief_update.reports.budget import budgeting
+from survey.instruments.belief_update.reports.budget import simulation as budget
+from survey.instruments.belief_update.reports.budget.simulation import Policy, StudySetting, World
 from survey.services.results import reports
 from tests import cast
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from survey.exceptions import HunchError, NotFound, StateRefused
-from survey.instruments.belief_update.reports.calibrating import human_calibration, people_studies
+from survey.instruments.belief_update.reports.calibration.calibrating import human_calibration, people_studies
 from survey.models import Bank, ModelAnswer, Question, Sitting, Task
 from tests import cast
 from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
@@ -147,7 +147,7 @@ def test_the_command_prints_the_table_and_writes_table_and_figure(bank: Bank, tm
     )
     text = out.getvalue()
     assert "12 beliefs, 3 people answering" in text
-    assert "100.0 %" in text and re.search("language models +30-70 % +-", text)
+    assert "100.0 %" in text and re.search("language models +30 +70 +0 ", text)
     assert "note: one language model" in err.getvalue()
     with (tmp_path / "new" / "figure7.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

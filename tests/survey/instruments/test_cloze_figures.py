@@ -250,10 +250,10 @@ def test_differences_stand_on_the_positions_of_both_models() -> None:
     other[:100] = np.nan
     positions = Positions(human, human**2, np.ones(300), np.repeat(np.arange(60), 5))
     single, differences = pnc(positions, {"one": human + rng.normal(size=300), "other": other}, rng=rng, samples=200)
-    assert single["one"].positions == 300 and single["other"].positions == 200
-    assert differences["one", "other"].positions == 200
+    assert single["one"].answers == 300 and single["other"].answers == 200
+    assert differences["one", "other"].answers == 200
     nothing, _none = pnc(positions, {"flat": np.ones(300), "none": np.full(300, np.inf)}, rng=rng, samples=10)
-    assert nothing["flat"].value is None and nothing["none"] == type(nothing["none"])(None, None, 0)
+    assert nothing["flat"].value is None and (nothing["none"].value, nothing["none"].answers) == (None, 0)
 
 
 @pytest.mark.slow
@@ -582,20 +582,20 @@ def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_varianc
     positions = Positions(human, np.append(square, np.nan), np.append(WEIGHT, 1.0), np.arange(7))
     models = {"x": np.append(X, 1.0), "part": np.append(np.where(X == 8, np.inf, X), 1.0)}
     single, both = pnc(positions, models, rng=np.random.default_rng(1), samples=50)
-    assert (single["x"].positions, single["part"].positions, both["x", "part"].positions) == (6, 5, 5)
+    assert (single["x"].answers, single["part"].answers, both["x", "part"].answers) == (6, 5, 5)
     assert single["x"].value == pytest.approx(moments_of(X, Y, WEIGHT, 0.5))
     there = X != 8
     assert single["part"].value == pytest.approx(moments_of(X[there], Y[there], WEIGHT[there], 0.5))
     assert both["x", "part"].value == 0
     parts = by_part(positions, {"x": models["x"]}, ["a"] * 4 + ["b"] * 3, rng=np.random.default_rng(1))
     assert parts["x", "a"].value == pytest.approx(moments_of(X[:4], Y[:4], WEIGHT[:4], 0.5))
-    assert parts["x", "b"].value is None and parts["x", "b"].positions == 2
+    assert parts["x", "b"].value is None and parts["x", "b"].answers == 2
 
 
 def test_the_mean_surprisal_is_over_the_positions_that_have_one_by_their_weights() -> None:
     positions = Positions(np.append(Y, np.nan), np.append(Y**2, np.nan), np.append(WEIGHT, 9.0), np.arange(7) // 2)
     found = mean_surprisal(positions, rng=np.random.default_rng(1), samples=4000)
-    assert (found.value, found.positions) == (pytest.approx(np.average(Y, weights=WEIGHT)), 6)
+    assert (found.value, found.answers) == (pytest.approx(np.average(Y, weights=WEIGHT)), 6)
     low, high = found.interval or (0, 0)
     assert (low + high) / 2 == pytest.approx(found.value)
     alone = mean_surprisal(replace(positions, sentence=np.zeros(7, dtype=int)), rng=np.random.default_rng(1))

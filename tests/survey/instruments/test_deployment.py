@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from survey.instruments.belief_update.reports.deployment import (
+from survey.instruments.belief_update.reports.alignment.deployment import (
     ModelRows,
     Rule,
     compare_deployment,

@@ -14,9 +14,9 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.exceptions import StateRefused
-from survey.instruments.belief_update.reports import aligning
-from survey.instruments.belief_update.reports.deployment import ModelRows, Rule
-from survey.instruments.belief_update.reports.domination import (
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.alignment.deployment import ModelRows, Rule
+from survey.instruments.belief_update.reports.alignment.domination import (
     Domination,
     deployment_gaps,
     dominations,

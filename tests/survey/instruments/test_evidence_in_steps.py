@@ -80,7 +80,7 @@ def test_in_points_a_few_items_with_long_changes_count_as_few() -> None:
     answers = study(StepPlan(), rng=np.random.default_rng(5))
     logits, points = compose(answers), compose(answers, in_points=True)
     assert logits and points and logits.items == points.items < logits.people
-    in_logits, in_points = ((one.slope.high - one.slope.value) / one.slope.error for one in (logits, points))
+    in_logits, in_points = ((one.slope.high - one.slope.value) / one.slope.standard_error for one in (logits, points))
     assert in_logits == pytest.approx(student_t_quantile(0.975, logits.items - 1))
     half, fewest = (student_t_quantile(0.975, freedom) for freedom in (logits.items / 2, 5))
     assert in_logits < half < in_points < fewest

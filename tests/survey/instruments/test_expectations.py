@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from survey.instruments.belief_update.reports.expectations import FLOOR, expectations
-from survey.instruments.belief_update.reports.figure7 import RealAnswers
+from survey.figures.rendering import plain
+from survey.instruments.belief_update.reports.calibration.expectations import FLOOR, expectations, perplexity_table
+from survey.instruments.belief_update.reports.calibration.figure7 import RealAnswers
 
 from .test_figure7 import answers, beliefs
 
@@ -32,7 +33,7 @@ def test_certain_and_wrong_is_infinite_with_its_share_and_a_figure_at_the_floor(
     line = found(stated, answers((1, 10, 1), (1, 20, 0)))
     assert math.isinf(line.as_stated.perplexity) and line.certain_and_wrong == pytest.approx(0.25)
     assert line.floored.nats == pytest.approx(-(math.log(FLOOR) + 3 * math.log(0.2)) / 4)
-    said = json.loads(json.dumps(line.as_json(), allow_nan=False))
+    said = json.loads(json.dumps(plain(perplexity_table([line]).records()[0]), allow_nan=False))
     assert said["perplexity"] is None and said["certain_and_wrong"] == 0.25
 
 

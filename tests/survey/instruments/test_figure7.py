@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from survey.instruments.belief_update.reports.figure7 import (
-    COLUMNS,
+from survey.instruments.belief_update.reports.calibration.figure7 import (
     REGIONS,
     BeliefsAboutOthers,
     RealAnswers,
     calibration,
     calibration_chart,
-    calibration_rows,
+    calibration_table,
     clustered_error,
     region_of,
 )
@@ -148,7 +147,7 @@ def test_the_figure_has_a_point_where_there_is_an_accuracy_and_none_elsewhere() 
 
 def test_rows_are_empty_where_a_figure_is_not_defined() -> None:
     lines = [calibration("people", beliefs((80, 1, 10, 1, 20)), answers((1, 10, 1), (1, 20, 1)))]
-    below, _middle, above = (dict(zip(COLUMNS, row, strict=True)) for row in calibration_rows(lines, {"people": 2}))
+    below, _middle, above = calibration_table(lines, {"people": 2}).records()
     assert below["unreadable"] == above["unreadable"] == 2
     assert (below["beliefs"], below["accuracy"], below["standard_error"]) == (0, None, None)
     assert (above["lower"], above["upper"], above["accuracy"], above["standard_error"]) == (70, 100, 1.0, None)

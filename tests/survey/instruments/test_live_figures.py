@@ -5,9 +5,10 @@ import pytest
 
 from survey.contracts.reports import Given
 from survey.exceptions import HunchError
-from survey.instruments.belief_update.reports import live_figures
-from survey.instruments.belief_update.reports.live_figures import Area, LiveAnswers
-from survey.instruments.belief_update.reports.live_report import LiveReport, live_answers
+from survey.figures import Figure
+from survey.instruments.belief_update.reports.live import tables as live_figures
+from survey.instruments.belief_update.reports.live.report import LiveReport, live_answers
+from survey.instruments.belief_update.reports.live.tables import AreaOfStage, LiveAnswers
 from survey.models import Stage, Study
 from survey.services.answers.counting import counted_answers
 from survey.services.results import reports
@@ -53,7 +54,7 @@ def test_a_belief_on_an_edge_belongs_above_it_and_100_to_the_last_bin() -> None:
 
 def test_the_share_that_changed_is_that_of_the_answers_with_an_interval_around_it() -> None:
     given = answers()
-    rows = live_figures.changed_by_stage(given).table.rows
+    rows = list(live_figures.changed_by_stage(given).table.file_rows())
     strata = ("all", "top", "rest")
     assert {(row[0], row[1]) for row in rows} == {(stage, name) for stage in (1, 2) for name in strata}
     for stage, stratum, n, people, share, low, high in rows:
@@ -65,25 +66,26 @@ def test_the_share_that_changed_is_that_of_the_answers_with_an_interval_around_i
 def test_a_uniform_draw_has_a_lift_of_one_and_a_good_one_more() -> None:
     given = answers()
     even = live_figures.lift(given.changed, np.ones(len(given)), given.respondent, seed=1)
-    assert even is not None and even[2:] == pytest.approx((1.0, 1.0, 1.0))
+    assert even is not None and [even[2].low, even[2].value, even[2].high] == pytest.approx([1.0, 1.0, 1.0])
     found = live_figures.lift(given.changed, given.weight, given.respondent, seed=1)
     assert found is not None
-    drawn, uniform, ratio, low, high = found
-    assert uniform == pytest.approx(np.average(given.changed, weights=given.weight)) and ratio == drawn / uniform
-    assert low is not None and high is not None and 1 < low < ratio < high
+    drawn, uniform, ratio = found
+    assert uniform == pytest.approx(np.average(given.changed, weights=given.weight)) and ratio.value == drawn / uniform
+    assert ratio.interval is not None and 1 < ratio.interval[0] < drawn / uniform < ratio.interval[1]
 
 
 def test_without_a_change_there_is_no_lift_and_with_one_person_no_interval() -> None:
     nothing = np.zeros(3)
     assert live_figures.lift(nothing, np.ones(3), np.arange(3), seed=1) is None
-    assert live_figures.lift(np.ones(3), np.ones(3), np.zeros(3, dtype=int), seed=1) == (1.0, 1.0, 1.0, None, None)
+    assert live_figures.lift(np.ones(3), np.ones(3), np.zeros(3, dtype=int), seed=1) == (1.0, 1.0, Figure(1.0))
 
 
 def test_good_predictions_rise_with_what_is_observed() -> None:
     reliability, ranks = live_figures.judged(answers(4000))
-    observed = [row[3] for row in reliability.table.rows]
+    rows = [*reliability.table.file_rows(), *ranks.table.file_rows()]
+    observed = [row[3] for row in rows[:10]]
     assert len(observed) == 10 and observed[0] < 0.2 < 0.8 < observed[-1]
-    assert all(row[4] <= row[3] <= row[5] for row in (*reliability.table.rows, *ranks.table.rows))
+    assert all(row[4] <= row[3] <= row[5] for row in rows)
     assert "Expected calibration error" in reliability.table.note
 
 
@@ -98,7 +100,7 @@ def test_every_picture_says_its_numbers_in_words() -> None:
     figures = [
         live_figures.histograms(given),
         live_figures.changed_by_stage(given),
-        live_figures.areas_by_stage([Area(2, 100, "overall", 0.7, 0.6, 0.8)]),
+        live_figures.areas_by_stage([AreaOfStage(2, 100, "overall", Figure(0.7, 0.6, 0.8))]),
         live_figures.lift_by_stage(given, 1),
         *live_figures.judged(given),
     ]

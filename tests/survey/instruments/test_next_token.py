@@ -488,8 +488,8 @@ def test_characters_are_guessed_one_by_one(tales: None) -> None:
     advance(sitting=sitting, step=current_step(sitting).number, data={})
     assert [guess.right for guess in TokenGuess.objects.order_by("place")] == [True] * 4 + [False]
     found = reports.make(study, "next_token")
-    assert any("at most" in line and "bits a character" in line for line in found.lines)
-    most = found.data["bits_a_character"]["people_at_most"]["value"]
+    assert any("at most" in line and "bits per character" in line for line in found.lines)
+    most = found.data["bits_a_character"]["people_at_most"].value
     kinds = found.data["bits_a_character"]["characters"]
     assert most == pytest.approx(most_bits(0.8, kinds), abs=1e-6)
     assert found.data["bits_a_character"]["perplexity_at_most"] == pytest.approx(2**most, abs=1e-4)

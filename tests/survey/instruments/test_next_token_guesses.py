@@ -324,7 +324,8 @@ def test_a_means_interval_is_by_person_and_passage_with_the_weights_of_its_guess
     expected = interval(mean, variance, bandit.clustered_freedom(share, person, passage))
     assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
     of_share = analysis.mean(values, table)
-    assert of_share.low is not None and of_share.high is not None and of_share.error == pytest.approx(expected.error)
+    assert of_share.low is not None and of_share.high is not None
+    assert of_share.standard_error == pytest.approx(expected.standard_error)
     logits = [math.log(one / (1 - one)) for one in (of_share.low, mean, of_share.high)]
     assert logits[1] - logits[0] == pytest.approx(logits[2] - logits[1])
 
@@ -343,5 +344,5 @@ def test_people_who_are_always_right_make_the_share_of_several_guesses_uncertain
         figures = analysis.ensemble(table)
         assert figures is not None and figures.person.value == pytest.approx(0.5)
         found.append(figures.person)
-    consistent, mixed = (one.error or 0 for one in found)
+    consistent, mixed = (one.standard_error or 0 for one in found)
     assert consistent > 0.15 and mixed < 1e-6

@@ -13,7 +13,7 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, HunchError, StateRefused
-from survey.instruments.belief_update.reports.calibrating import _people, human_calibration
+from survey.instruments.belief_update.reports.calibration.calibrating import _people, human_calibration
 from survey.instruments.own_answers import estimands
 from survey.instruments.own_answers.forms import answer_field
 from survey.instruments.own_answers.instrument import AnswerEstimates

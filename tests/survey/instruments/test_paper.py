@@ -16,9 +16,13 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.exceptions import HunchError
+from survey.figures import Figure
+from survey.figures.rendering import sheets_of
 from survey.instruments.belief_update.management.commands import paper as command
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports import aligning, paper, paper_study
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.paper import pieces as paper
+from survey.instruments.belief_update.reports.paper import study as paper_study
 from survey.models import Assignment, AuditEntry, Job, Slot, Stage, Study
 from survey.services.answers.counting import frozen_answers
 from survey.services.answers.majorities import majorities_of
@@ -97,8 +101,7 @@ def pieces(study: Study) -> dict[str, paper.Piece]:
 
 def rows_of(piece: paper.Piece) -> list[dict[str, Any]]:
     assert piece.table is not None
-    names = [column.name for column in piece.table.columns]
-    return [dict(zip(names, row, strict=True)) for row in piece.table.rows]
+    return piece.table.records()
 
 
 def test_a_study_has_its_tables_and_figures_and_says_what_it_lacks(study: Study) -> None:
@@ -244,9 +247,9 @@ def test_groups_have_the_areas_of_their_rows() -> None:
 
 
 def test_an_interval_of_no_width_is_none() -> None:
-    assert str(paper.PaperFigure(5, 1.0, 1.0, 1.0)) == "1.000"
-    assert str(paper.PaperFigure(5, 0.5, 0.25, 0.75, 0.6)) == "0.500 [0.250, 0.750] (paper: 0.600)"
-    assert str(paper.PaperFigure(0, None)) == "–"
+    assert paper.as_figure(1.0, (1.0, 1.0)).interval is None
+    assert paper.as_figure(0.5, (0.25, 0.75), 5) == Figure(0.5, 0.25, 0.75, answers=5)
+    assert paper.as_figure(0.5, (0.25, np.inf)).interval is None
 
 
 # What is missing
@@ -357,7 +360,7 @@ def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: St
     assert "Not here: small: no language model has answered enough" in page
     tex = (tmp_path / "table1.tex").read_text(encoding="utf-8")
     assert r"previous\_correct" in tex and tex.count(r"\begin{") == tex.count(r"\end{")
-    assert (tmp_path / "table1.md").read_text(encoding="utf-8").count("\n| ") == 4  # Two heads, two predictors.
+    assert (tmp_path / "table1.md").read_text(encoding="utf-8").count("\n| ") == 8  # Two heads, two predictors, twice.
     said = json.loads((tmp_path / "paper.json").read_text(encoding="utf-8"))["data"]["pieces"]
     assert [one["name"] for one in said] == NAMES
 
@@ -578,7 +581,7 @@ def test_the_papers_own_numbers_stand_beside_tables_3_and_4() -> None:
         table = paper.group_table(name, name, labels, scores, groupings[name], note="").table
         assert table is not None
         assert {(row[0], row[1]): row[-1] for row in table.rows if row[-1] is not None} == known
-        assert table.columns[-1].name == "paper" and "(paper: 1.000)" in str(table.layouts[0].rows)
+        assert table.columns[-1].name == "paper" and "1.000" in [row[-1] for row in sheets_of(table)[0].texts()]
     assert len(paper.PAPER_TABLE_3) + len(paper.PAPER_TABLE_4) == 22
 
 

@@ -17,7 +17,8 @@ from django.core.management import call_command
 from survey.console.reports import page
 from survey.exceptions import HunchError
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports import aligning, paper_study
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.paper import study as paper_study
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Sitting, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from survey.figures import Figure
+from survey.figures.rendering import sheets_of
 from survey.instruments.belief_update.labels import beliefs_of
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.reports import aligning, paper, paper_figures, paper_study
-from survey.instruments.belief_update.reports.figure7 import CalibrationLine, RegionAccuracy
+from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.calibration.figure7 import CalibrationLine, RegionAccuracy
+from survey.instruments.belief_update.reports.paper import figures_4_6_7 as paper_figures
+from survey.instruments.belief_update.reports.paper import pieces as paper
+from survey.instruments.belief_update.reports.paper import study as paper_study
 from survey.models import Bank, ModelAnswer, Study
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
@@ -22,9 +27,7 @@ from tests.survey.foresight import N, belief_study, even, model, people_study
 from tests.survey.instruments.test_aligning import ADAPTIVE, answers_of
 from tests.survey.instruments.test_paper import SAMPLE, rows_of, run, written
 
-MIXED = paper_figures.Rises(
-    least=((-101, "any"), (5, "5 or more")), unit="points", pair=lambda one: f"+{one.rise:.1f} points"
-)
+MIXED = paper_figures.Rises(least=((-101, "any"), (5, "5 or more")), unit="points")
 
 
 def right(*, rise: list[float], wrong: list[float], people: list[int]) -> paper_figures.SeenRight:
@@ -61,7 +64,7 @@ def test_answers_of_one_person_alone_have_no_band() -> None:
 
 def test_figure_4_is_how_often_a_model_fails_after_a_rise() -> None:
     seen = right(rise=[0, 10, 20, 5], wrong=[0, 1, 0, 1], people=[1, 2, 3, 4])
-    pair = paper_figures.MisleadingPair("gull", ("e", "t"), ("a", "b"), 3, 12.0, 10.0, 14.0)
+    pair = paper_figures.MisleadingPair("gull", ("e", "t"), ("a", "b"), 3, Figure(12.0, 10.0, 14.0))
     rows = rows_of(paper_figures.figure_4([seen], [pair], MIXED, "Made up."))
     assert [(row["rise"], row["n"], row["value"]) for row in rows[:2]] == [
         ("any", 4, 0.5),
@@ -80,11 +83,11 @@ def test_figure_4_without_right_evidence_says_so() -> None:
 def test_figure_4_without_a_misleading_pair_keeps_its_shares() -> None:
     piece = paper_figures.figure_4([right(rise=[0, 0], wrong=[0, 0], people=[1, 2])], [], MIXED, "")
     assert [row["figure"] for row in rows_of(piece)] == ["share"]
-    assert piece.table is not None and piece.table.layouts[1].note == "No pair misled people."
+    assert piece.table is not None and sheets_of(piece.table)[1].note == "No pair misled people."
 
 
 def test_figure_4_has_no_axis_where_no_rise_was_so_high(tmp_path: Path) -> None:
-    rises = paper_figures.Rises(((-101, "any"), (5, "5 or more"), (50, "50 or more")), MIXED.unit, MIXED.pair)
+    rises = paper_figures.Rises(((-101, "any"), (5, "5 or more"), (50, "50 or more")), MIXED.unit)
     piece = paper_figures.figure_4([right(rise=[0, 10], wrong=[0, 1], people=[1, 2])], [], rises, "")
     assert piece.picture
     piece.picture.draw(tmp_path / "drawn.svg")

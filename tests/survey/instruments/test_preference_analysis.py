@@ -971,7 +971,7 @@ def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> 
     assert found.covariance == pytest.approx(bandit.clustered_covariance(influence, people.person, people.prompt))
     gap = found.difference(0, 1)
     spread = bandit.clustered_variance(influence[:, 0] - influence[:, 1], people.person, people.prompt)
-    assert gap.error == pytest.approx(np.sqrt(spread), rel=0.05)
+    assert gap.standard_error == pytest.approx(np.sqrt(spread), rel=0.05)
     assert found.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
     assert found.n == people.n and found.sides == people.n
     # As a prior the ridge holds the side too, and nothing is known of a model that nobody judged.

@@ -13,7 +13,7 @@ from django.test import Client
 from survey.contracts import instruments
 from survey.exceptions import FileErrors
 from survey.instruments.belief_update.models import Pair
-from survey.instruments.belief_update.reports.aligning import alignment_of
+from survey.instruments.belief_update.reports.alignment.aligning import alignment_of
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions

@@ -22,7 +22,7 @@ from predictors.evaluation.agreement import agreement
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.models import Explanation, ReasonCode
 from survey.instruments.belief_update.options import OLDER
-from survey.instruments.belief_update.reports.reasons import reasons_of
+from survey.instruments.belief_update.reports.reasons.written import reasons_of
 from survey.models import Assignment, AuditEntry, Response, Study
 from survey.services.results import reports
 from survey.services.sittings.withdrawal import withdraw
@@ -214,6 +214,7 @@ def test_one_coder_and_one_code_alone_have_no_kappa(study: Study, tmp_path: Path
     assert "No reason has codes by two coders." in run(ann)
     text = run(ann, coded(study, tmp_path / "bob.csv", lambda row: "a"))
     assert "100.0 %" in text and "–" in text and "One code alone was given: no alpha." in text
+    assert "ann: both used one code alone, so that kappa is not defined." in text
 
 
 @pytest.mark.django_db

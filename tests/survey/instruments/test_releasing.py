@@ -18,7 +18,7 @@ from predictors.datasets import read
 from survey.instruments.belief_update.export import PAPER_COLUMNS
 from survey.instruments.belief_update.labels import beliefs_of
 from survey.instruments.belief_update.management.commands import evaluate_predictors
-from survey.instruments.belief_update.reports import releasing
+from survey.instruments.belief_update.reports.release import releasing
 from survey.models import (
     ApiToken,
     Assignment,

@@ -296,7 +296,7 @@ def test_study_status_shows_stages_and_steps() -> None:
     lines = run("study_status", "cast").splitlines()
     assert lines[0] == "cast: A study of the cast (cast version 1)"
     assert re.match(r" +1 +frozen +1 +0 +3 +3 of 12 +3 +100\.0 %$", lines[3])
-    assert re.match(r" +2 +planned +0 +0 +2 +0 of 6 +0 +-$", lines[4])
+    assert re.match(r" +2 +planned +0 +0 +2 +0 of 6 +0 +–$", lines[4])
     assert any(re.match(r" +1 +plan next stage +done", line) for line in lines)
 
 

@@ -12,6 +12,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from survey.exceptions import HunchError
+from survey.figures import plain_columns
 from survey.models import StoredEstimate, Study
 from survey.services.results import estimate_tables, estimating, reports, stored_estimates
 from survey.services.results.export import codebook
@@ -47,7 +48,7 @@ def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_pat
         assert rows_of(tmp_path / "export" / name) == rows_of(tmp_path / "estimate" / name), name
     kinds = {row["kind"] for row in rows_of(tmp_path / "export/estimates.csv")}
     assert {"combined", "combined, one stage", "naive", "such questions", "at any time"} <= kinds
-    meaning = next(column.description for column in estimate_tables.ESTIMATES if column.name == "kind")
+    meaning = next(one.description for one in plain_columns(estimate_tables.ESTIMATES) if one.name == "kind")
     plain = {kind.removesuffix(", one stage") for kind in kinds}
     assert all(kind in meaning for kind in plain), "the codebook says what every kind of row is"
     described = {(file, column.name) for file, column in codebook.codebook(study)}
@@ -59,8 +60,7 @@ def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_pat
 
 
 def test_bounds_have_their_ends_beside_the_interval(study: Study) -> None:
-    names = [column.name for column in estimate_tables.ESTIMATES]
-    rows = [dict(zip(names, row, strict=True)) for row in estimate_tables.estimate_rows(estimating.estimate(study))]
+    rows = estimate_tables.tables_of(estimating.estimate(study))[0].records()
     for row in rows:
         assert (row["lowest"] is None) == (row["kind"] not in ("bounds", "worst case"))
         if row["lowest"] is not None:
@@ -76,13 +76,13 @@ def test_page_and_api_show_stages_and_parts(study: Study) -> None:
     address = reverse("admin:survey_study_report", args=[study.pk, "estimates"])
     assert f'href="{address}?by=outcome"' in estimates
     text = page.get(address, {"by": "outcome"}).content.decode()
-    assert "Each stage by itself" in text and "outcome: correct" in text
+    assert "Each stage by itself" in text and "By outcome" in text
     body = api.get("/api/v1/studies/small/reports/estimates/", {"by": "outcome"}).json()
     assert {table["name"]: len(table["columns"]) for table in body["tables"]} == {
-        "estimates": len(estimate_tables.ESTIMATES),
-        "leaving": len(estimate_tables.LEAVING),
-        "noise": len(estimate_tables.NOISE),
-        "slots": len(estimate_tables.SLOTS),
+        "estimates": len(plain_columns(estimate_tables.ESTIMATES)),
+        "leaving": len(plain_columns(estimate_tables.LEAVING)),
+        "noise": len(plain_columns(estimate_tables.NOISE)),
+        "slots": len(plain_columns(estimate_tables.SLOTS)),
     }
     assert body["data"]["figures"][0]["name"] == "changed_over_0"
 

@@ -16,9 +16,9 @@ from django.utils import timezone
 from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.contracts.tables import Column, ExtraFile
+from survey.figures import csv_lines
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
-from survey.services.base import csv_lines
 from survey.services.results.export import columns, contents, files, reading
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting

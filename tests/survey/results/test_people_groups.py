@@ -188,7 +188,7 @@ def test_command_files_page_and_api_show_the_same(study: Study, tmp_path: Path) 
     call_command("estimate", "small", "--by", "use", "--out", str(tmp_path), stdout=out)
     report = estimating.estimate(study, by=["use"])
     (division,) = report.divisions
-    assert "use: each group minus all the others together" in out.getvalue()
+    assert "Each group minus all the others together." in out.getvalue()
     assert f"daily: {division.withheld[2]}" in out.getvalue() and "No estimate: daily" not in out.getvalue()
     with (tmp_path / "estimates.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["division"] == "use"]
@@ -209,7 +209,7 @@ def test_command_files_page_and_api_show_the_same(study: Study, tmp_path: Path) 
     address = reverse("admin:survey_study_estimates", args=[study.pk])
     text = unescape(page.get(address, {"by": "use"}).content.decode())
     assert '<option value="use" selected>use: How often?</option>' in text
-    assert "never minus the others" in text and f"daily: {division.withheld[2]}" in text
+    assert "Differences by use" in text and f"daily: {division.withheld[2]}" in text
     (body,) = api.get("/api/v1/studies/small/estimates/", {"by": "use"}).json()["divisions"]
     assert body == json.loads(json.dumps(report.as_json()["divisions"][0]))
 

@@ -57,7 +57,7 @@ def test_it_is_the_closed_form_on_the_answers_that_count_with_their_weights(stud
         resamples=20,
     )
     (shares, effects) = findings.tables
-    by_part = {row[0]: row[2] for row in shares.rows}
+    by_part = {row["part"]: row["share"] for row in shares.records()}
     # Which of an item's questions comes first does not matter to a share.
     assert by_part == pytest.approx({one.name: one.share for one in made.shares})
     assert findings.data["people"] == 72 and findings.data["answers"] == len(values)

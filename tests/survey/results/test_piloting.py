@@ -188,7 +188,7 @@ def test_the_command_prints_it() -> None:
     for part in (
         "3 people began the pilot",
         "median 4.0",
-        "item prior",
+        "prior",
         "first_check",
         "posterior is exactly 100",
         "USD an hour",

@@ -12,8 +12,9 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from survey.exceptions import HunchError, StateRefused
+from survey.figures import Figure
 from survey.models import Study
-from survey.services.results import comparing, policies_report, reports
+from survey.services.results import comparing, reports
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
@@ -60,7 +61,7 @@ def test_page_api_and_files_say_what_the_command_says(study: Study, tmp_path: Pa
     api.force_authenticate(user)
     text = page.get(reverse("admin:survey_study_report", args=[study.pk, "policies"]), asked).content.decode()
     assert "more than planned" in text.lower()
-    assert policies_report.number(compared.difference, "share") in text
+    assert str(Figure.of(compared.difference, "share")) in text
     body = api.get("/api/v1/studies/small/reports/policies/", asked).json()
     assert [row["difference"] for row in body["data"]["policies"]] == [
         float(row["difference"]) if row["difference"] else None for row in rows

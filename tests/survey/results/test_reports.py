@@ -26,16 +26,13 @@ from survey.contracts.reports import (
     Argument,
     Findings,
     Given,
-    Layout,
-    Linked,
     Picture,
     Report,
     ReportEntry,
     ReportFile,
-    Table,
 )
-from survey.contracts.tables import Column
 from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.figures import Column, Linked, Table, TableView
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import ApiToken, AuditEntry, Question, Study
 from survey.services.base import auditing
@@ -50,6 +47,11 @@ EVIL = "<script>alert(1)</script>"
 OWN = ("methods", "estimates", "people", "policies")
 COMPARING = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 WORDS = (Column("word", "text", "A word."), Column("times", "number", "How often."))
+SHOWN = (
+    *WORDS,
+    Column("share", "share", "Of all words.", in_file=False),
+    Column("about", "text", "A question.", in_file=False),
+)
 SVG = f"""<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 1 1"
 onload="alert(2)">
@@ -73,7 +75,7 @@ class ToyReport(Report):
         least = given.whole("least", lowest=0, highest=9)
         rows: list[list[Any]] = [["fox", 3], [EVIL, np.float64("nan")], ["dog, =1", np.int64(1)]]
         rows = [row for row in rows if not row[1] < least and row[0] in (given["word"] or [row[0]])]
-        question = Question.objects.first()
+        about = Linked(EVIL, Question.objects.first())
         return Findings(
             title=f"Words, for {given.one('why')}",
             lines=[f"{len(rows)} words", EVIL],
@@ -81,12 +83,12 @@ class ToyReport(Report):
                 Table(
                     "words",
                     "Words",
-                    WORDS,
-                    rows,
+                    SHOWN,
+                    [[*row, 0.5, about] for row in rows],
                     note="Of a toy.",
-                    layouts=[
-                        Layout(["word", "share"], [["fox", "50.0 %"]], title="Shares", note="Rounded."),
-                        Layout(["about"], [[Linked(EVIL, question)]]),
+                    views=[
+                        TableView(["word", "share"], title="Shares", note="Rounded.", most=1),
+                        TableView(["about"], rows=[0]),
                     ],
                 ),
                 Table("more", "More", WORDS, rows),
@@ -123,7 +125,7 @@ class WordsOfAll(ToyReport):
     """The same for exports, which ask nothing."""
 
     arguments = ()
-    exported = {"words": WORDS}
+    exported = {"words": SHOWN}
 
     def make(self, study: Study, given: Given) -> Findings:
         return super().make(study, Given(least=("1",), word=(), why=("fun",)))
@@ -709,7 +711,7 @@ def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
     assert "no answer counts yet" in refused("cast", "answer_count")
     cast.walk(cast.begin(made_study))
     out, _err = report("cast", "answer_count", "--out", str(tmp_path / "out"))
-    assert "3 answers count" in out and "stage 1" in out
+    assert "3 answers count" in out and "Answers by stage" in out
     assert (tmp_path / "out" / "answer_count.csv").read_text() == "stage,answers\n1,3\n"
     assert "3 answers count" in admin_client.get(page_of(made_study, "answer_count")).content.decode()
     assert reader().get(f"{API}answer_count/?least=0").json()["data"] == {"stages": {"1": 3}}

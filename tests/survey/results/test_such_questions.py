@@ -13,8 +13,9 @@ from rest_framework.test import APIClient
 
 import bandit
 from survey.contracts import instruments
+from survey.figures import Figure
 from survey.models import Assignment, Item, Study
-from survey.services.results import beside, estimating, stored_estimates
+from survey.services.results import estimating, stored_estimates
 from survey.services.results.stage_rows import read_stage
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
@@ -81,7 +82,6 @@ def test_items_about_no_question_have_none(answered: Study, monkeypatch: pytest.
     monkeypatch.setattr(kind, "question_keys_of", lambda self, items: [() for _item in items])
     figure = estimating.estimate(answered).figures[0]
     assert figure.such_questions is None and figure.combined is not None
-    assert beside.such_questions_in_words(figure) == "-"
 
 
 @pytest.mark.parametrize("name", ["belief_update", "own_answers"])
@@ -100,8 +100,8 @@ def test_command_files_page_and_api_show_it(answered: Study, tmp_path: Path) -> 
     call_command("estimate", "small", "--out", str(tmp_path), stdout=out)
     figure = estimating.estimate(answered).figures[0]
     assert figure.such_questions is not None
-    words = beside.such_questions_in_words(figure)
-    assert "interval, such questions" in out.getvalue() and words in out.getvalue()
+    words = str(Figure.of(figure.such_questions, figure.unit))
+    assert "such questions" in out.getvalue() and words in out.getvalue()
     with (tmp_path / "estimates.csv").open(newline="") as file:
         (row,) = (
             one for one in csv.DictReader(file) if (one["figure"], one["kind"]) == (figure.name, "such questions")

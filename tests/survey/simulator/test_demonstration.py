@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from bandit.estimators import compare_shares
-from survey.console.text_tables import table
 from survey.contracts import instruments
 from survey.contracts.instruments import DemonstrationVerdict, InstrumentMissing, Metric
 from survey.exceptions import NotFound
+from survey.figures.rendering import aligned
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
 from survey.services.sittings.answering import advance
@@ -108,7 +108,7 @@ def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> Non
     verdict = demonstration.verdict_on(study, null=False)
     assert (verdict.comparison.first, verdict.comparison.second, verdict.passed) == (2 / 3, 2 / 3, False)
     shown = demonstration.stage_table([first, second]).splitlines()
-    assert shown[2].split()[:6] == ["1", "12", "66.7", "%", "-", "-"]
+    assert shown[2].split()[:6] == ["1", "12", "66.7", "%", "–", "–"]
 
 
 def answer_in_turns(sitting: Sitting) -> None:
@@ -167,7 +167,7 @@ def test_the_summary_is_one_json_object_with_all_numbers() -> None:
 
 
 def test_a_table_sets_its_columns_right() -> None:
-    assert table(["a", "long"], [["22", "3"]]) == " a  long\n--  ----\n22     3"
+    assert aligned(["a", "long"], [["22", "3"]]) == " a  long\n--  ----\n22     3"
 
 
 def test_a_verdict_without_anything_that_varies_has_no_p() -> None:

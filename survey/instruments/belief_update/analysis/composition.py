@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
+from survey.figures import Figure
 
 from .composing import WAYS, log_odds, weights
 
@@ -52,19 +53,6 @@ class StepAnswers:
         return len(self.item)
 
 
-class StepFigure(NamedTuple):
-    """A figure with its 95 % interval; None where it is not defined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    error: float | None = None
-
-    def holds(self, number: float) -> bool:
-        """Whether the interval holds the number; an undefined one does."""
-        return self.low is None or self.high is None or self.low <= number <= self.high
-
-
 @dataclass(frozen=True, eq=False)
 class Composition:
     """What the answers say under one clip. `weights`: of each step, first to last. `recency`: the last less the first.
@@ -74,9 +62,9 @@ class Composition:
     items: int
     answers: int
     people: int
-    slope: StepFigure
-    weights: tuple[StepFigure, ...]
-    recency: StepFigure
+    slope: Figure
+    weights: tuple[Figure, ...]
+    recency: Figure
     naive: float | None
     covariance: NDArray[np.float64]
     moments: "_Moments"
@@ -200,11 +188,11 @@ def _effective(shares: np.ndarray) -> float:
     return max(float(shares.sum()) ** 2 / squares, 2.0) if squares > 0 else 2.0
 
 
-def _figure(value: float, variance: float, degrees: float) -> StepFigure:
+def _figure(value: float, variance: float, degrees: float) -> Figure:
     if np.isnan(variance):
-        return StepFigure(value)
+        return Figure(value)
     error = float(np.sqrt(max(variance, 0.0)))
-    return StepFigure(value, *(bandit.student_interval(value, error, degrees) or (value, value)), error)
+    return Figure(value, *(bandit.student_interval(value, error, degrees) or (value, value)), error)
 
 
 def _zero(part: np.ndarray, used: np.ndarray) -> np.ndarray:
@@ -363,7 +351,7 @@ def halves(
     return found[0], found[1]
 
 
-def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = False) -> StepFigure:
+def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = False) -> Figure:
     """In items with correct and incorrect answers: the whole change where a correct one came last, less that where an
     incorrect one did. Above 0: what came last counts more. In log-odds, or in points."""
     mixed = answers.correct.any(axis=1) & ~answers.correct.all(axis=1)
@@ -379,7 +367,7 @@ def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: boo
         means.append(np.bincount(answers.item[of], weights=y[of], minlength=items) / np.maximum(count, 1))
     used = mixed & (counts[0] > 0) & (counts[1] > 0)
     if used.sum() < FEWEST_ITEMS:
-        return StepFigure(None)
+        return Figure()
     weight = np.where(used, answers.weight, 0.0)
     gap = means[0] - means[1]
     value = float(weight @ gap / weight.sum())
@@ -430,13 +418,13 @@ def fits(logits: Composition, in_points: Composition) -> list[WayFit]:
     return found
 
 
-def best_of(found: Sequence[WayFit], shapes: Sequence[StepFigure]) -> str:
+def best_of(found: Sequence[WayFit], shapes: Sequence[Figure]) -> str:
     """The name of the way that fits best: the lowest score. Where all changes count in full, `shapes` (see
     `scale_of_adding`, with sums cut at the ends and not) help to decide on which scale they add. They rest on the same
     answers as the distances, so that these count by half and the shapes by their mean."""
     scores = {one.name: one.score for one in found}
     best = min(scores, key=lambda name: scores[name])
-    known = [(one.value, one.error) for one in shapes if one.value is not None and one.error]
+    known = [(one.value, one.standard_error) for one in shapes if one.value is not None and one.standard_error]
     if best not in ("bayes", "additive") or not known:
         return best
     for name, aim in (("bayes", 1.0), ("additive", 0.0)):
@@ -446,7 +434,7 @@ def best_of(found: Sequence[WayFit], shapes: Sequence[StepFigure]) -> str:
 
 def scale_of_adding(
     answers: StepAnswers, *, rng: np.random.Generator, clip: float = CLIPS[0], splits: int = 8, cut: bool = True
-) -> StepFigure:
+) -> Figure:
     """On which scale changes add up: 1 in log-odds, 0 in points.
 
     The two ways foresee different beliefs. What was stated less what adding points foresees is set against the
@@ -491,7 +479,7 @@ def scale_of_adding(
     above, below = above * answers.weight, below * answers.weight
     found = int(np.count_nonzero(below))
     if found < FEWEST_ITEMS or below.sum() <= 0:
-        return StepFigure(None)
+        return Figure()
     value = float(above.sum() / below.sum())
     # Without one item after the other: a few items with long changes decide the ratio, and sums of residuals would miss
     # what each of them does to its denominator.
@@ -499,7 +487,7 @@ def scale_of_adding(
     left = below.sum() - below[own]
     if (left <= 0).any():  # One item alone makes the ratio: no interval, and hardly a hint at which way fits.
         error = np.sqrt(found / (found - 1) * float(((above - value * below) ** 2).sum())) / float(below.sum())
-        return StepFigure(value, error=float(error))
+        return Figure(value, standard_error=float(error))
     without = (above.sum() - above[own]) / left
     variance = (found - 1) / found * float(((without - without.mean()) ** 2).sum())
     return _figure(value, variance, found - 1)

@@ -1,8 +1,10 @@
-"""The predictability norm correlation (PNC) of language models: human against model surprisal. Needs numpy alone.
+"""The predictability norm correlation (PNC) of language models: human against model surprisal. Numpy, `bandit` and
+`survey.figures` alone.
 
 PNC is the weighted Pearson correlation over positions (Hao, Mendelsohn, Sterneck, Martinez and Frank, "Probabilistic
 predictions of people perusing", 2020). A position's weight is 1 / its chance of being drawn. What is estimated is the
-value at a fixed number of answers at every position, over sentences such as these.
+value at a fixed number of answers at every position, over sentences such as these. The `answers` of a figure are the
+positions that it rests on.
 
 Intervals resample sentences, all models on the same resamples, and add what answers of one person have in common: the
 variance that people add is that over people less that over single answers (`bandit.crossed_variance`). They are made on
@@ -22,10 +24,10 @@ import bandit
 from bandit.correlation import correlation_of_sums, moments
 from bandit.errors import DesignError
 from bandit.fragility import Fragility, fragile_sums
+from survey.figures import Figure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Interval = tuple[float, float]
 
 RESAMPLES = 1000
 FEWEST = 3  # positions, for a correlation
@@ -49,15 +51,6 @@ class Positions:
     answer_person: Ints | None = None
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """A figure with its 95 % interval; None where it is not defined. `positions`: how many it rests on."""
-
-    value: float | None
-    interval: Interval | None
-    positions: int
-
-
 def spearman(x: Floats, y: Floats, weight: Floats) -> float | None:
     """The weighted correlation of ranks, ties in the middle."""
     found = bandit.weighted_correlation(bandit.ranks(x), bandit.ranks(y), weight)
@@ -70,7 +63,7 @@ def pnc(
     *,
     rng: np.random.Generator,
     samples: int = RESAMPLES,
-) -> tuple[dict[str, Correlation], dict[tuple[str, str], Correlation]]:
+) -> tuple[dict[str, Figure], dict[tuple[str, str], Figure]]:
     """The PNC of each model, and for each two models the first one's less the other's, where both have a surprisal.
 
     Args:
@@ -129,7 +122,7 @@ def fragile_order(positions: Positions, models: Mapping[str, Floats]) -> tuple[F
     return found, places
 
 
-def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: int = RESAMPLES) -> Correlation:
+def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: int = RESAMPLES) -> Figure:
     """People's mean surprisal over positions, in nats, with its interval."""
     inside = np.isfinite(positions.human)
     _names, sentence = np.unique(positions.sentence, return_inverse=True)
@@ -138,14 +131,14 @@ def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: i
     weight = np.where(inside, positions.weight, 0.0)
     values = np.where(inside, positions.human, 0.0)
     if not weight.sum() > 0:
-        return Correlation(None, None, 0)
+        return Figure(answers=0)
     mean = float((weight * values).sum() / weight.sum())
     sums = np.stack([_by(sentence, weight * values, groups), _by(sentence, weight, groups)], axis=1)
     drawn = _counts(groups, rng, samples) @ sums
     found = np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.nan), where=drawn[:, 1] > 0)
     half = _reach(_variance(found), groups, positions, weight / weight.sum())
     count = int(inside.sum())
-    return Correlation(mean, (mean - half, mean + half) if groups > 1 else None, count)
+    return Figure.between(mean, (mean - half, mean + half) if groups > 1 else None, answers=count)
 
 
 def reliability(pairs: Iterable[tuple[Floats, Floats]], weight: Floats) -> float | None:
@@ -176,25 +169,25 @@ class _Sampled:
     positions: Positions
     count: int
 
-    def correlation(self, groups: int) -> Correlation:
+    def correlation(self, groups: int) -> Figure:
         if math.isnan(self.value):
-            return Correlation(None, None, self.count)
+            return Figure(answers=self.count)
         if groups < FEWEST:
-            return Correlation(self.value, None, self.count)
+            return Figure(self.value, answers=self.count)
         half = _reach(_variance(self.resampled), groups, self.positions, self.slope)
-        return Correlation(self.value, (math.tanh(self.z - half), math.tanh(self.z + half)), self.count)
+        return Figure(self.value, math.tanh(self.z - half), math.tanh(self.z + half), answers=self.count)
 
 
-def _difference(one: _Sampled, other: _Sampled, groups: int) -> Correlation:
+def _difference(one: _Sampled, other: _Sampled, groups: int) -> Figure:
     if math.isnan(one.value) or math.isnan(other.value):
-        return Correlation(None, None, one.count)
+        return Figure(answers=one.count)
     value = one.value - other.value
     if groups < FEWEST:
-        return Correlation(value, None, one.count)
+        return Figure(value, answers=one.count)
     # A difference has no z of its own: its slope is that of the correlations themselves.
     slope = one.slope * (1 - one.value**2) - other.slope * (1 - other.value**2)
     half = _reach(_variance(np.tanh(one.resampled) - np.tanh(other.resampled)), groups, one.positions, slope)
-    return Correlation(value, (value - half, value + half), one.count)
+    return Figure(value, value - half, value + half, answers=one.count)
 
 
 def _sampled(
@@ -267,7 +260,7 @@ def _reach(of_sentences: float, groups: int, positions: Positions, slope: Floats
 
 def by_part(
     positions: Positions, models: Mapping[str, Floats], part: Sequence[str], *, rng: np.random.Generator
-) -> dict[tuple[str, str], Correlation]:
+) -> dict[tuple[str, str], Figure]:
     """The PNC of each model in each part of the positions, named by an array of words (N,)."""
     names = np.array(part, dtype=str)
     found = {}

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from bandit.designs import Design, Uniform
 from bandit.draws import draw, inclusion_probabilities
+from survey.figures import Figure
 
 from .answers import WordAnswers, answer_influence, halves, human_surprisal
-from .correlation import RESAMPLES, Correlation, Positions, mean_surprisal, pnc, reliability
+from .correlation import RESAMPLES, Positions, mean_surprisal, pnc, reliability
 from .priority import drawn_at_least_once, gap, predicted_surprisal, uncertainty
 
 Floats = NDArray[np.float64]
@@ -81,9 +82,9 @@ class ClozePlan:
 class SimulatedFigures:
     """What a simulated study printed."""
 
-    pnc: Mapping[str, Correlation]
-    differences: Mapping[tuple[str, str], Correlation]
-    mean: Correlation
+    pnc: Mapping[str, Figure]
+    differences: Mapping[tuple[str, str], Figure]
+    mean: Figure
     reliability: float | None
     positions: int
     answers: int

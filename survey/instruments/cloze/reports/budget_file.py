@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field, model_validator
 
 from survey.contracts.reports import Findings
+from survey.figures.words import integer
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.results.budget_files import (
     BudgetFile,
@@ -28,7 +29,9 @@ class SentenceShape(Strict):
     @model_validator(mode="after")
     def can_be_simulated(self) -> "SentenceShape":
         if self.sentences * self.positions > MOST_POSITIONS:
-            raise ValueError(f"sentences x positions: at most {MOST_POSITIONS:,} are simulated: give fewer sentences")
+            raise ValueError(
+                f"sentences x positions: at most {integer(MOST_POSITIONS)} are simulated: give fewer sentences"
+            )
         return self
 
 
@@ -55,8 +58,8 @@ class ClozeBudgetConfig(BudgetFileConfig):
         positions = self.bank.sentences * self.bank.positions
         if max(self.study.drawn) > positions:
             raise ValueError(
-                f"study: a stage asks for {max(self.study.drawn):,} positions and the bank has {positions:,}: add "
-                "sentences, or raise responses_per_item"
+                f"study: a stage asks for {integer(max(self.study.drawn))} positions and the bank has "
+                f"{integer(positions)}: add sentences, or raise responses_per_item"
             )
         return self
 
@@ -93,11 +96,11 @@ class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
         return Findings(
             title=config.title,
             lines=[
-                f"{config.title}: {config.studies:,} simulated studies of each policy; {config.bank.sentences:,} "
-                f"sentences with {config.bank.positions} positions each.",
+                f"{config.title}: {integer(config.studies)} simulated studies of each policy; "
+                f"{integer(config.bank.sentences)} sentences with {config.bank.positions} positions each.",
                 *cost_lines(self.costs),
             ],
             tables=[table],
             notes=["Simulated people, sentences and models stand in for yours: compare the policies with each other."],
-            data={"lines": [dict(zip((one.name for one in table.columns), row, strict=True)) for row in table.rows]},
+            data={"lines": table.records()},
         )

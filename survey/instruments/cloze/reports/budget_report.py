@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import HunchError
+from survey.figures import Column, Table
+from survey.figures.words import integer, number
 from survey.instruments.cloze.analysis.outlook import one_study
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.banks.eligibility import eligible_questions
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("plan", "text", "How the answers are spent."),
-    Column("positions", "number", "Positions with answers, on average."),
+    Column("positions", "number", "Positions with answers, on average.", digits=0),
     Column("answers", "number", "Answers at a position in each stage that draws it.", whole=True),
     Column("people", "number", "People that all stages need.", whole=True),
-    Column("pnc", "number", "PNC of a model that gives what people expect, with an error of 1 nat."),
-    Column("width", "number", "Width of its 95 % interval."),
+    Column("pnc", "number", "PNC of a model that gives what people expect, with an error of 1 nat.", digits=3),
+    Column("width", "number", "Width of its 95 % interval.", digits=3),
     Column("width_difference", "number", "Width of the interval of its difference to a model with an error of 2 nats."),
-    Column("width_surprisal", "number", "Width of the interval of people's mean surprisal, in nats."),
-    Column("ceiling", "number", "The highest PNC to be expected, by the reliability of people's surprisal."),
+    Column("width_surprisal", "number", "Width of the interval of people's mean surprisal, in nats.", digits=3),
+    Column("ceiling", "number", "The highest PNC to be expected, by the reliability of people's surprisal.", digits=3),
     Column("studies", "number", "Simulated studies.", whole=True),
-    Column("detectable", "number", "Smallest difference of PNC between two models found with 80 % power."),
+    Column("detectable", "number", "Smallest difference of PNC between two models found with 80 % power.", digits=3),
 )
 MOST_POSITIONS = 20_000  # of a simulated bank
 
@@ -69,19 +70,20 @@ class ClozeBudget(Report):
         studies = given.whole("studies", lowest=2, highest=2000)
         plan = plan_of(study)
         lines = [outlook(name, one, studies=studies, seed=study.seed) for name, one in ways(plan)]
-        first = lines[0]
+        first, table = lines[0], table_of(lines, title="The same answers, spent in other ways")
         return Findings(
             title="What the cloze study would find",
             lines=[
-                f"as planned, {first.people:,} people give {first.answers} answers at each of {first.positions:,.0f} "
-                f"positions: a PNC near {first.pnc:.2f} would have an interval {first.width:.3f} wide"
+                f"as planned, {integer(first.people)} people give {first.answers} answers at each of "
+                f"{number(first.positions, 0)} positions: a PNC near {number(first.pnc)} would have an interval "
+                f"{number(first.width, 3)} wide"
             ],
-            tables=[table_of(lines, title="The same answers, spent in other ways")],
+            tables=[table],
             notes=[
                 "simulated people, sentences and models stand in for yours: compare the plans with each other, and "
                 "take the widths as a guide"
             ],
-            data={"lines": [dict(zip((column.name for column in COLUMNS), one.values, strict=True)) for one in lines]},
+            data={"lines": table.records()},
         )
 
 
@@ -165,33 +167,5 @@ def outlook(
 
 
 def table_of(lines: Sequence[BudgetLine], *, title: str) -> Table:
-    shown = [
-        [
-            one.name,
-            f"{one.positions:,.0f}",
-            str(one.answers),
-            f"{one.people:,}",
-            f"{one.pnc:.3f}",
-            f"{one.width:.3f}",
-            f"{one.width_difference:.3f}",
-            f"{one.width_surprisal:.3f}",
-            f"{one.ceiling:.3f}",
-            f"{one.detectable:.3f}",
-        ]
-        for one in lines
-    ]
-    header = [
-        "plan",
-        "positions",
-        "answers each",
-        "people",
-        "PNC",
-        "width",
-        "of a difference",
-        "of surprisal",
-        "ceiling",
-        "difference found",
-    ]
     note = "The last column: the smallest difference of PNC that a study finds in 80 of 100 cases (two-sided, 5 %)."
-    return Table("cloze_budget", title, COLUMNS, [one.values for one in lines],
-                 layouts=[Layout(header, shown, note=note)])  # fmt: skip
+    return Table("cloze_budget", title, COLUMNS, [one.values for one in lines], note=note)

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from bandit.fragility import Fragility
 from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords, delta_log_likelihood, prepared
-from predictors.evaluation.scoring import LN2, finite, in_words, perplexity_of
-from survey.contracts.reports import Findings, Layout, Picture, Table
-from survey.contracts.tables import Column
-from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint, Whisker
+from predictors.evaluation.scoring import LN2, finite, perplexity_of
+from survey.contracts.reports import Findings, Picture
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint
+from survey.figures.words import integer
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
-from survey.instruments.cloze.analysis.correlation import Correlation, Positions
+from survey.instruments.cloze.analysis.correlation import Positions
 from survey.services.results.fragile_table import fragile_table
 
 Floats = NDArray[np.float64]
@@ -27,20 +28,30 @@ MODELS = (
     Column("positions", "number", "Positions with people's and the model's surprisal.", whole=True),
     Column("perplexity", "number", "exp of its mean surprisal, by word, at the positions that all models have read."),
     Column("bits_per_character", "number", "Its surprisal in bits over the characters of the words, a space each."),
-    Column("pnc", "number", "Correlation of people's and its surprisal over positions, by design weights."),
-    Column("low", "number", "Lower end of its 95 % interval."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "pnc",
+        "number",
+        "Correlation of people's and its surprisal over positions, by design weights.",
+        heading="PNC",
+        digits=3,
+        prefix="",
+    ),
     Column("ceiling", "number", "The highest PNC there can be: the root of the reliability of people's surprisal."),
-    Column("pnc_over_ceiling", "number", "PNC / ceiling."),
-    Column("spearman", "number", "The same correlation of ranks."),
-    Column("pnc_corrected", "number", "PNC with the boundary-corrected surprisal."),
+    Column("pnc_over_ceiling", "number", "PNC / ceiling.", digits=3),
+    Column("spearman", "number", "The same correlation of ranks.", digits=3),
+    Column("pnc_corrected", "number", "PNC with the boundary-corrected surprisal.", digits=3),
 )
 DIFFERENCES = (
     Column("model", "text", "The one model."),
     Column("other", "text", "The other model."),
-    Column("difference", "number", "PNC of the one less PNC of the other, on the same positions."),
-    Column("low", "number", "Lower end of its 95 % interval, on the same resamples."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "difference",
+        "number",
+        "PNC of the one less PNC of the other, on the same positions.",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval, on the same resamples.",
+    ),
     Column("positions", "number", "Positions that both models have.", whole=True),
 )
 PARTS = (
@@ -48,9 +59,7 @@ PARTS = (
     Column("division", "text", "What divides the positions."),
     Column("part", "text", "The part."),
     Column("positions", "number", "How many it has.", whole=True),
-    Column("pnc", "number", "PNC there."),
-    Column("low", "number", "Lower end of its 95 % interval."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn("pnc", "number", "PNC there.", heading="PNC", digits=3, prefix=""),
 )
 DELTAS = (
     Column("model", "text", "The language model, or people."),
@@ -64,7 +73,7 @@ MODEL_WORDS = (
     Column("sentence", "text", "Id of the sentence."),
     Column("position", "number", "Words before the word.", whole=True),
     Column("word", "text", "The sentence's own word."),
-    Column("surprisal", "number", "Of the word, without the punctuation after it, in nats."),
+    Column("surprisal", "number", "Of the word, without the punctuation after it, in nats.", digits=2),
     Column("surprisal_corrected", "number", "The same, corrected for where words end; empty where it is not known."),
     Column("entropy", "number", "Of what the model expected there, over its tokens, in nats; empty where not known."),
     Column("likeliest", "text", "The likeliest words there; empty where they are not known."),
@@ -169,7 +178,7 @@ class ModelPnc:
     """What is printed of one model."""
 
     name: str
-    pnc: Correlation
+    pnc: Figure
     pnc_corrected: float | None
     spearman: float | None
     perplexity: float | None
@@ -182,10 +191,10 @@ class ClozeFigures:
     """All figures."""
 
     models: Sequence[ModelPnc]
-    differences: Mapping[tuple[str, str], Correlation]
-    parts: Sequence[tuple[str, str, str, Correlation]]
+    differences: Mapping[tuple[str, str], Figure]
+    parts: Sequence[tuple[str, str, str, Figure]]
     deltas: Sequence[tuple[str, str, Delta]]
-    mean: Correlation
+    mean: Figure
     reliability: float | None
     common: int = 0
     """Positions that all models have read, over which their losses are compared."""
@@ -201,9 +210,9 @@ class ClozeFigures:
         return {
             one.name: {
                 "pnc": finite(one.pnc.value),
-                "interval": None if one.pnc.interval is None else list(one.pnc.interval),
+                "interval": one.pnc.interval,
                 "ceiling": finite(self.ceiling),
-                "positions": one.pnc.positions,
+                "positions": one.pnc.answers,
             }
             for one in self.models
         }
@@ -231,7 +240,7 @@ def work_out(
         (name, division, part, value)
         for division, labels in table.divisions.items()
         for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
-        if value.positions >= FEWEST_IN_PART
+        if (value.answers or 0) >= FEWEST_IN_PART
     ]
     # What one model has not read tells nothing of the others: losses are compared where all of them have read.
     read = [~np.isnan(model.surprisal) for model in models]
@@ -251,8 +260,8 @@ def work_out(
 def _of_model(
     table: NormTable,
     model: ModelColumn,
-    pnc: Correlation,
-    corrected: Correlation | None,
+    pnc: Figure,
+    corrected: Figure | None,
     common: NDArray[np.bool_],
 ) -> ModelPnc:
     inside = model.known & np.isfinite(table.human)
@@ -315,73 +324,39 @@ def findings(
 
 
 def _lines(figures: ClozeFigures) -> list[str]:
-    mean, lines = figures.mean, []
-    if mean.value is not None:
-        ends = "" if mean.interval is None else f" ({mean.interval[0]:.2f} to {mean.interval[1]:.2f})"
-        lines.append(f"mean human surprisal: {mean.value:.2f} nats{ends}")
+    lines = []
+    if figures.mean.is_defined:
+        lines.append(f"mean human surprisal (95 % interval): {figures.mean} nats")
     if figures.reliability is not None:
         lines.append(
-            f"reliability of people's surprisal: {figures.reliability:.3f}; no model's PNC is expected above "
-            f"{figures.ceiling:.3f}"
+            f"reliability of people's surprisal: {Figure(figures.reliability).in_words(3)}; no model's PNC is expected "
+            f"above {Figure(figures.ceiling).in_words(3)}"
         )
     return lines
 
 
-def _interval(value: Correlation) -> list[float | None]:
-    return [None, None] if value.interval is None else list(value.interval)
-
-
-def _shown(value: float | None, digits: int = 3) -> str:
-    return in_words(value, digits)
-
-
 def _models_table(figures: ClozeFigures) -> Table:
     ceiling = figures.ceiling
-    rows, shown = [], []
-    for one in figures.models:
-        value, ends = one.pnc.value, _interval(one.pnc)
-        over = None if value is None or not ceiling else value / ceiling
-        rows.append(
-            [
-                one.name,
-                one.pnc.positions,
-                finite(one.perplexity),
-                finite(one.bits_per_character),
-                value,
-                *ends,
-                ceiling,
-                over,
-                one.spearman,
-                one.pnc_corrected,
-            ]
-        )
-        interval = "-" if one.pnc.interval is None else f"{one.pnc.interval[0]:.3f} to {one.pnc.interval[1]:.3f}"
-        shown.append(
-            [
-                one.name,
-                f"{one.pnc.positions:,}",
-                _shown(one.perplexity, 1),
-                _shown(one.bits_per_character),
-                _shown(value),
-                interval,
-                _shown(ceiling),
-                _shown(over),
-                _shown(one.spearman),
-            ]
-        )
-    header = [
-        "model", "positions", "perplexity a word", "bits a character", "PNC", "95 % interval", "ceiling",
-        "PNC / ceiling", "Spearman",
-    ]  # fmt: skip
-    note = f"Perplexity and bits are of the {figures.common:,} positions that all of these models have read."
-    return Table("models", "Language models beside people", MODELS, rows, note=note, layouts=[Layout(header, shown)])
+    rows = [
+        [
+            one.name,
+            one.pnc.answers,
+            one.perplexity,
+            one.bits_per_character,
+            one.pnc,
+            ceiling,
+            None if one.pnc.value is None or not ceiling else one.pnc.value / ceiling,
+            one.spearman,
+            one.pnc_corrected,
+        ]
+        for one in figures.models
+    ]
+    note = f"Perplexity and bits are of the {integer(figures.common)} positions that all of these models have read."
+    return Table("models", "Language models beside people", MODELS, rows, note=note)
 
 
 def _differences_table(figures: ClozeFigures) -> Table:
-    rows = [
-        [one, other, value.value, *_interval(value), value.positions]
-        for (one, other), value in figures.differences.items()
-    ]
+    rows = [[one, other, value, value.answers] for (one, other), value in figures.differences.items()]
     return Table("differences", "Differences of PNC between models", DIFFERENCES, rows)
 
 
@@ -395,10 +370,7 @@ def _order_table(table: NormTable, models: Sequence[ModelColumn], found: Fragili
 
 
 def _parts_table(figures: ClozeFigures) -> Table:
-    rows = [
-        [name, division, part, value.positions, value.value, *_interval(value)]
-        for name, division, part, value in figures.parts
-    ]
+    rows = [[name, division, part, value.answers, value] for name, division, part, value in figures.parts]
     return Table("parts", "PNC by part", PARTS, rows)
 
 
@@ -420,9 +392,9 @@ def _model_words(table: NormTable, models: Sequence[ModelColumn]) -> Table:
             table.sentence[row],
             int(table.position[row]),
             table.word[row],
-            finite(float(model.surprisal[row])),
-            finite(float(model.corrected[row])),
-            finite(float(model.entropy[row])),
+            float(model.surprisal[row]),
+            float(model.corrected[row]),
+            float(model.entropy[row]),
             model.likeliest[row] if len(model.likeliest) else "",
             table.frequent[row] if len(table.frequent) else "",
         ]
@@ -430,22 +402,20 @@ def _model_words(table: NormTable, models: Sequence[ModelColumn]) -> Table:
         for row in range(len(table))
         if not math.isnan(model.surprisal[row])
     ]
-    shown = sorted(rows, key=lambda row: (row[0], -(row[4] if row[4] is not None else math.inf)))[:40]
-    layout = Layout(
-        ["model", "sentence", "position", "word", "surprisal", "likeliest for the model", "most frequent of people"],
-        [[row[0], row[1], str(row[2]), row[3], _shown(row[4], 2), row[7], row[8]] for row in shown],
-        note="The words that surprise the models most; the file has all." if len(rows) > len(shown) else "",
+    view = TableView(
+        ["model", "sentence", "position", "word", "surprisal", "likeliest", "people"],
+        rows=sorted(range(len(rows)), key=lambda place: (rows[place][0], -rows[place][4])),
+        most=40,
+        note="The words that surprise each model most come first.",
     )
-    return Table(
-        "model_words", "What models expected at each position", MODEL_WORDS, rows, layouts=[layout], verbatim=True
-    )
+    return Table("model_words", "What models expected at each position", MODEL_WORDS, rows, views=[view], verbatim=True)
 
 
 def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
     models = [one for one in figures.models if one.pnc.value is not None]
     if not models:
         return
-    rows = [ForestRow(one.name, [Whisker(one.pnc.value, *(one.pnc.interval or ()))]) for one in models]
+    rows = [ForestRow(one.name, [one.pnc]) for one in models]
     yield Picture.of(
         "pnc",
         "PNC of each model",

@@ -3,9 +3,10 @@
 from collections import Counter, defaultdict
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Table
+from survey.figures.words import integer, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
@@ -16,9 +17,21 @@ STAGES = (
     Column("words", "number", "Words that count so far.", whole=True),
     Column("people", "number", "Who wrote them.", whole=True),
     Column("positions", "number", "Positions with a word.", whole=True),
-    Column("exact", "share", "Of the words, those that are exactly the sentence's own."),
-    Column("lenient", "share", "Of the words, those that are the sentence's own but for a slip of one letter at most."),
-    Column("several", "share", "Of the words, those that are the first of several that were typed."),
+    Column(
+        "exact", "share", "Of the words, those that are exactly the sentence's own.", heading="exactly the own word"
+    ),
+    Column(
+        "lenient",
+        "share",
+        "Of the words, those that are the sentence's own but for a slip of one letter at most.",
+        heading="or but for a slip",
+    ),
+    Column(
+        "several",
+        "share",
+        "Of the words, those that are the first of several that were typed.",
+        heading="several typed",
+    ),
 )
 POSITIONS = (
     Column("answers", "number", "Answers at a position, all stages together.", whole=True),
@@ -64,22 +77,15 @@ class ClozeLive(Report):
         return Findings(
             title=f"Cloze so far: {study.title}",
             lines=[
-                f"{len(words):,} words of {people:,} people at {len(at_position):,} positions so far; "
-                f"{100 * own:.1f} % are the sentence's own but for a slip of one letter at most.",
-                f"{enough:,} positions have the {options.least} answers that figures need, and {full:,} the "
-                f"{options.responses_per_item} that they aim at.",
+                f"{integer(len(words))} words of {integer(people)} people at {integer(len(at_position))} positions so "
+                f"far; {percent(own)} are the sentence's own but for a slip of one letter at most.",
+                f"{integer(enough)} positions have the {options.least} answers that figures need, and {integer(full)} "
+                f"the {options.responses_per_item} that they aim at.",
             ],
             tables=[
-                Table("stages_so_far", "Words by stage", STAGES, rows, layouts=[_layout(rows)]),
+                Table("stages_so_far", "Words by stage", STAGES, rows),
                 Table("answers_at_positions", "Answers at a position", POSITIONS, sorted(counts.items())),
             ],
             notes=["The shares are of the words that came in. Figures over all positions weigh by the design: cloze."],
             data={"words": len(words), "people": people, "positions": len(at_position), "enough": enough, "full": full},
         )
-
-
-def _layout(rows: list[tuple[float, ...]]) -> Layout:
-    return Layout(
-        ["stage", "words", "people", "positions", "exactly the own word", "or but for a slip", "several typed"],
-        [[*(f"{value:,}" for value in row[:4]), *(f"{100 * value:.1f} %" for value in row[4:])] for row in rows],
-    )

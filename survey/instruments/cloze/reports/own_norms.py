@@ -1,9 +1,8 @@
 """`cloze --norms FILE --readings FILE`: the whole analysis of norms and readings that somebody has, without a study."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from predictors.evaluation.reading_times import TimedWords
 from survey.contracts.reports import Findings, ReportFile
 from survey.exceptions import HunchError
+from survey.figures.words import integer, short
 from survey.instruments.cloze.analysis import answers as counting
 from survey.instruments.cloze.estimands import position_part
 from survey.services.banks.frequencies import log_frequencies
@@ -42,7 +42,7 @@ class NormSettings:
             HunchError: a number is out of range.
         """
         if not 0 < self.smoothing <= 100:
-            raise HunchError(f"--smoothing: {self.smoothing:g} is not above 0 and up to 100")
+            raise HunchError(f"--smoothing: {short(self.smoothing)} is not above 0 and up to 100")
         for name, value in (("least", self.least), ("responses-per-item", self.responses_per_item)):
             if not 1 <= value <= 100_000:
                 raise HunchError(f"--{name}: {value} is not from 1 to 100,000")
@@ -78,23 +78,14 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findi
     times = _times(norms, read, table, inside, settings, notes)
     rng = generator(SEED, "cloze")
     found = figures.work_out(table, kept, rng=rng, times=times)
-    content = json.dumps(found.as_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     made = figures.findings(
         table,
         found,
         title="Cloze norms beside language models",
-        lines=[f"{len(table):,} positions of {len(set(table.sentence)):,} sentences, {len(kept)} models"],
+        lines=[f"{integer(len(table))} positions of {integer(len(set(table.sentence)))} sentences, {len(kept)} models"],
         notes=notes,
     )
-    return Findings(
-        title=made.title,
-        lines=made.lines,
-        tables=made.tables,
-        pictures=made.pictures,
-        files=[ReportFile("cloze.json", content.encode)],
-        notes=made.notes,
-        data=made.data,
-    )
+    return replace(made, files=[ReportFile.of_json("cloze.json", found.as_json())])
 
 
 def _inside(norms: NormsFile, settings: NormSettings) -> tuple[np.ndarray, list[str]]:

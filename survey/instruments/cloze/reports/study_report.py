@@ -1,6 +1,5 @@
 """The report `cloze` of a study: norms, and how well the surprisal of its language models goes with people's."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -8,9 +7,10 @@ import numpy as np
 from django.db.models import Count
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Table, TableView
+from survey.figures.words import integer, number
 from survey.instruments.cloze.analysis.answers import WordAnswers, answer_influence, human_surprisal
 from survey.instruments.cloze.analysis.normalising import normalised
 from survey.instruments.cloze.chances import chance_of_positions
@@ -68,8 +68,8 @@ class ClozeReport(Report):
             found,
             title="Cloze norms",
             lines=[
-                f"{len(kept):,} positions of {len(set(table.sentence)):,} sentences with at least {options.least} "
-                f"answers, {sum(norm.n for norm in kept):,} answers"
+                f"{integer(len(kept))} positions of {integer(len(set(table.sentence)))} sentences with at least "
+                f"{options.least} answers, {integer(sum(norm.n for norm in kept))} answers"
             ],
             notes=notes,
             norms=_norms_table(rows),
@@ -179,31 +179,22 @@ def _column(model: ModelWords, keys: Sequence[int], places: Sequence[int]) -> fi
 
 
 def _likeliest(words: Sequence[tuple[str, float]]) -> str:
-    return ", ".join(f"{word} {chance:.2f}" for word, chance in words[: figures.WORDS_SHOWN])
+    return ", ".join(f"{word} {number(chance)}" for word, chance in words[: figures.WORDS_SHOWN])
 
 
 def _norms_table(rows: Sequence[Sequence[Any]]) -> Table:
-    columns: Sequence[Column] = COLUMNS
-    shown = sorted(rows, key=lambda row: -row[9])[:SHOWN]
-    layout = Layout(
-        ["sentence", "position", "word", "answers", "the word", "share, 95 %", "surprisal", "entropy"],
-        [
-            [
-                row[0],
-                str(row[1]),
-                row[2],
-                str(row[3]),
-                str(row[5]),
-                f"{_share(row)} ({row[7]:.2f} to {row[8]:.2f})",
-                f"{row[9]:.2f}",
-                f"{row[10]:.2f}",
-            ]
-            for row in shown
-        ],
-        note="The words that surprised people most; the file has all." if len(rows) > len(shown) else "",
+    view = TableView(
+        {
+            **dict.fromkeys(("sentence", "position", "word"), ""),
+            "n": "answers",
+            "k_lenient": "the word",
+            "p": "share",
+            "low": "95 %, from",
+            "high": "to",
+            **dict.fromkeys(("surprisal", "entropy"), ""),
+        },
+        rows=sorted(range(len(rows)), key=lambda place: -rows[place][9]),
+        most=SHOWN,
+        note="The words that surprised people most come first.",
     )
-    return Table("cloze", "Norms", columns, rows, layouts=[layout], verbatim=True)
-
-
-def _share(row: Sequence[Any]) -> str:
-    return f"{math.exp(-row[9]):.2f}"
+    return Table("cloze", "Norms", COLUMNS, rows, views=[view], verbatim=True)

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings, Layout, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings
+from survey.figures import Column, Table
+from survey.figures.words import integer
 from survey.services.results.budget_files import (
     POWER,
     BudgetFile,
@@ -28,12 +29,18 @@ from ..analysis.simulation import GuessPlan
 MOST_TOKENS = 100_000  # of a simulated bank
 COLUMNS = (
     Column("policy", "text", "How runs are drawn from stage 2 on."),
-    Column("share", "share", "Guesses that are right, on average."),
-    Column("width", "number", "Width of its 95 % interval."),
-    Column("width_difference", "number", "Width of the interval of people less a model."),
-    Column("width_together", "number", "Width of the interval of the most frequent guess; needs 5 people a run."),
+    Column("share", "share", "Guesses that are right, on average.", heading="right"),
+    Column("width", "number", "Width of its 95 % interval.", style="percent"),
+    Column("width_difference", "number", "Width of the interval of people less a model.", style="percent"),
+    Column(
+        "width_together",
+        "number",
+        "Width of the interval of the most frequent guess; needs 5 people a run.",
+        heading="of the most frequent",
+        style="percent",
+    ),
     Column("studies", "number", "Simulated studies.", whole=True),
-    Column("detectable", "number", "Smallest difference of people and a model found with 80 % power."),
+    Column("detectable", "number", "Smallest difference of people and a model found with 80 % power.", style="percent"),
 )
 
 
@@ -67,13 +74,13 @@ class NextTokenBudgetConfig(BudgetFileConfig):
         runs = bank.passages * bank.runs
         if runs * study.run > MOST_TOKENS:
             raise ValueError(
-                f"bank: passages x runs x run is {runs * study.run:,} tokens, and at most {MOST_TOKENS:,} are "
-                "simulated: give fewer passages"
+                f"bank: passages x runs x run is {integer(runs * study.run)} tokens, and at most "
+                f"{integer(MOST_TOKENS)} are simulated: give fewer passages"
             )
         if max(study.drawn) > runs:
             raise ValueError(
-                f"study: a stage draws {max(study.drawn):,} runs and the bank has {runs:,}: add passages, or raise "
-                "responses_per_item"
+                f"study: a stage draws {integer(max(study.drawn))} runs and the bank has {integer(runs)}: add "
+                "passages, or raise responses_per_item"
             )
         if study.items > bank.passages:
             raise ValueError(
@@ -110,16 +117,24 @@ class NextTokenBudget(BudgetFile[NextTokenBudgetConfig]):
             work = partial(one_study, policy.name, plan, config.seed)
             with self.policy(policy.name):
                 rows.append(_row(policy.name, each_study(work, config.studies, jobs=jobs, progress=progress)))
+        table = Table(
+            "policies",
+            "What the study would find",
+            COLUMNS,
+            rows,
+            note="The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %).",
+        )
         return Findings(
             title=config.title,
             lines=[
-                f"{config.title}: {config.studies:,} simulated studies of each policy; {config.bank.passages:,} "
-                f"passages, {sum(config.study.drawn):,} runs of {config.study.run} tokens drawn.",
+                f"{config.title}: {integer(config.studies)} simulated studies of each policy; "
+                f"{integer(config.bank.passages)} passages, {integer(sum(config.study.drawn))} runs of "
+                f"{config.study.run} tokens drawn.",
                 *cost_lines(self.costs),
             ],
-            tables=[Table("policies", "What the study would find", COLUMNS, rows, layouts=[_layout(rows)])],
+            tables=[table],
             notes=["Simulated people, passages and models stand in for yours: compare the policies with each other."],
-            data={str(row[0]): dict(zip([one.name for one in COLUMNS[1:]], row[1:], strict=True)) for row in rows},
+            data={row.pop("policy"): row for row in table.records()},
         )
 
 
@@ -131,13 +146,3 @@ def _row(name: str, studies: list[list[float]]) -> list[Any]:
         means.append(float(known.mean()) if len(known) else None)
     width = means[2]
     return [name, *means, len(studies), None if width is None else POWER * width / (2 * 1.959964)]
-
-
-def _layout(rows: list[list[Any]]) -> Layout:
-    header = ["policy", "right", "width", "of a difference", "of the most frequent", "difference found"]
-    shown = [
-        [str(row[0]), *("-" if value is None else f"{100 * value:.1f} %" for value in (*row[1:5], row[6]))]
-        for row in rows
-    ]
-    note = "The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %)."
-    return Layout(header, shown, note=note)

@@ -1,6 +1,5 @@
 """`next_token --guesses FILE`: the analysis of guesses that somebody has, without a study."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,8 +68,7 @@ def make(path: Path) -> Findings:
         FileErrors, HunchError: as `read_guesses`.
     """
     made = findings(read_guesses(path), title="Guesses of next tokens")
-    content = json.dumps(made.data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return replace(made, files=[ReportFile("next_token.json", content.encode)])
+    return replace(made, files=[ReportFile.of_json("next_token.json", made.data)])
 
 
 def _coded(names: Sequence[str]) -> tuple[list[str], np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import HunchError
+from survey.figures.words import integer
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses, numbers_of
 from survey.instruments.next_token.instrument import NextToken
 from survey.instruments.next_token.screens import guesses_of
@@ -120,7 +121,7 @@ def _models(
             )
             continue
         if missing:
-            notes.append(f"{model.name}: {missing:,} guesses are at positions that it has not read")
+            notes.append(f"{model.name}: {integer(missing)} guesses are at positions that it has not read")
         found.append(ModelGuesses(model.name, right, nats))
     found, more = _at_common_positions(found)
     notes += more
@@ -135,7 +136,7 @@ def _at_common_positions(models: Sequence[ModelGuesses]) -> tuple[list[ModelGues
     if all(np.array_equal(one, read[0]) for one in read):
         return list(models), []
     common = np.all(read, axis=0)
-    note = f"models are compared at the {int(common.sum()):,} guesses at positions that all of them have read"
+    note = f"models are compared at the {integer(int(common.sum()))} guesses at positions that all of them have read"
     alike = [
         ModelGuesses(one.name, np.where(common, one.right, np.nan), np.where(common, one.surprisal, np.nan))
         for one in models

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import NOTHING, MeasuredFigure, figure, figure_of_sums, freedom, pair_variance, slope
+from survey.figures import Figure
+
+from .errors import NOTHING, figure, figure_of_sums, freedom, pair_variance, slope
 from .judgements import UNREADABLE, Judgements
 
 Floats = NDArray[np.float64]
@@ -26,7 +28,7 @@ class PairKappa:
 
     pair: str
     n: int
-    kappa: MeasuredFigure
+    kappa: Figure
     agree: float
 
 
@@ -37,7 +39,7 @@ class PeopleAgreement:
 
     kappas: tuple[PairKappa, ...]
     pooled: bool
-    alpha: MeasuredFigure
+    alpha: Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class AnswerPairs:
     people: tuple[NDArray[np.int64], NDArray[np.int64]]
     prompt: NDArray[np.int64]
 
-    def figure(self, of: Callable[[Floats], float]) -> MeasuredFigure:
+    def figure(self, of: Callable[[Floats], float]) -> Figure:
         """A figure of the table of the pairs' classes (k, k), each pair counted half either way round, which must not
         change when the table is multiplied."""
         size = int(max(self.one.max(), self.other.max())) + 1
@@ -149,7 +151,7 @@ def kappa_figure(
     prompt: NDArray[np.int64],
     person: NDArray[np.int64],
     weight: Floats,
-) -> MeasuredFigure:
+) -> Figure:
     """Kappa of two sets of verdicts with its interval."""
     if not len(one):
         return NOTHING
@@ -185,7 +187,7 @@ def alpha_of(table: Floats, codes: int) -> float:
     return 1 - (codes - 1) / codes * float((share * apart).sum()) / expected
 
 
-def _alpha(judged: Judgements) -> MeasuredFigure:
+def _alpha(judged: Judgements) -> Figure:
     """Krippendorff's alpha of the values towards A, ordinal, over items with two judgements or more."""
     readable = judged.where(judged.outcome != UNREADABLE)
     pairs = _pairs(readable.item)

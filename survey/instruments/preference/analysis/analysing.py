@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 import bandit
 from bandit.errors import DesignError
 from bandit.fragility import Fragile, Fragility, fragile_bradley_terry
+from survey.figures import Figure
+from survey.figures.words import integer, short
 
 from . import agreement, bradley_terry, judging
 from .agreement import PeopleAgreement
 from .bradley_terry import NoRanking, Ranking
 from .elo import Elo, elo
-from .errors import NOTHING, MeasuredFigure, share_figure
+from .errors import NOTHING, share_figure
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements, majorities
 from .judging import Assisted, ChanceBin, JudgeFigures
 from .style import STYLES, Lengths
@@ -79,7 +81,7 @@ class WinShare:
     n: int
     wins: float
     ties: int
-    share: MeasuredFigure
+    share: Figure
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Style:
     """Coefficients of style, by whom."""
 
     judge: str
-    effects: tuple[MeasuredFigure, ...]
+    effects: tuple[Figure, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,9 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
     readable = {name: judged.where(judged.outcome != UNREADABLE) for name, judged in judges.items()}
     for name, judged in readable.items():
         if judges[name].n and not judged.n:
-            notes.append(f"{name}: none of its {judges[name].n:,} verdicts could be read, so that it ranks nobody.")
+            notes.append(
+                f"{name}: none of its {integer(judges[name].n)} verdicts could be read, so that it ranks nobody."
+            )
             continue
         try:
             rankings[name] = bradley_terry.fit(
@@ -199,7 +203,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
     if ranking.unbeaten:
         notes.append(
             f"{', '.join(ranking.unbeaten)}: never lost or never won against the others. The ridge of "
-            f"{settings.ridge:g} alone keeps the strength finite."
+            f"{short(settings.ridge)} alone keeps the strength finite."
         )
     return Analysis(
         settings=settings,
@@ -300,12 +304,8 @@ def win_shares(judged: Judgements) -> list[WinShare]:
             share = share_figure(win, rows.weight, person=rows.person, prompt=rows.prompt)
             ties = int((rows.outcome == TIE).sum())
             found.append(WinShare(low, high, rows.n, float(win.sum()), ties, share))
-            turned = MeasuredFigure(None if share.value is None else 1 - share.value, share.error)
-            turned = replace(
-                turned,
-                low=None if share.high is None else 1 - share.high,
-                high=None if share.low is None else 1 - share.low,
-            )
+            value, least, most = (None if end is None else 1 - end for end in (share.value, share.high, share.low))
+            turned = Figure(value, least, most, share.standard_error)
             found.append(WinShare(high, low, rows.n, float((1 - win).sum()), ties, turned))
     return found
 

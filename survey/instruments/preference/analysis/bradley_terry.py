@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 import bandit
 from predictors.errors import PredictorError
+from survey.figures import Figure
 
-from .errors import MeasuredFigure, figure, freedom
+from .errors import figure, freedom
 from .judgements import Judgements
 
 Floats = NDArray[np.float64]
@@ -54,25 +55,25 @@ class Ranking:
     unbeaten: tuple[str, ...]
     side_lost: str = ""
 
-    def of(self, model: int) -> MeasuredFigure:
+    def of(self, model: int) -> Figure:
         """The strength of a model with its interval."""
         return figure(float(self.theta[model]), float(self.covariance[model, model]), self.degrees)
 
-    def difference(self, one: int, other: int) -> MeasuredFigure:
+    def difference(self, one: int, other: int) -> Figure:
         """Of two models' strengths."""
         cov = self.covariance
         variance = cov[one, one] + cov[other, other] - 2 * cov[one, other]
         return figure(float(self.theta[one] - self.theta[other]), float(variance), self.degrees)
 
     @property
-    def side(self) -> MeasuredFigure:
+    def side(self) -> Figure:
         """The side bias with its interval."""
         if self.gamma is None:
-            return MeasuredFigure(None)
+            return Figure()
         place = len(self.models)
         return figure(self.gamma, float(self.covariance[place, place]), self.degrees)
 
-    def styled(self, place: int) -> MeasuredFigure:
+    def styled(self, place: int) -> Figure:
         """A coefficient of style with its interval."""
         row = len(self.models) + (self.gamma is not None) + place
         return figure(float(self.style[place]), float(self.covariance[row, row]), self.degrees)

@@ -1,4 +1,5 @@
-"""Standard errors of figures whose rows share people and prompts. Numpy and `bandit` alone.
+"""Standard errors of figures whose rows share people and prompts. Numpy, `bandit` and
+`survey.figures` alone.
 
 Every figure is written as a sum of one contribution for each row. Rows of one person belong together, and rows of one
 prompt (`bandit.clustered_variance`). It is what resampling people and prompts aims at, without chance of its own.
@@ -8,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import bandit
+from survey.figures import Figure
 
 Floats = NDArray[np.float64]
 PlacesInRow = Literal["plain", "correlation"]
@@ -24,20 +25,7 @@ FEWEST = 3
 """Clusters, of people or of prompts, below which no interval is given."""
 
 
-@dataclass(frozen=True)
-class MeasuredFigure:
-    """A value with its 95 % interval; None where it is not defined. `error`: its standard error."""
-
-    value: float | None
-    error: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def as_json(self) -> dict[str, float | None]:
-        return {"value": self.value, "low": self.low, "high": self.high}
-
-
-NOTHING = MeasuredFigure(None)
+NOTHING = Figure()
 
 
 def pair_variance(
@@ -61,19 +49,19 @@ def freedom(*, person: ArrayLike, prompt: ArrayLike) -> float:
     return float(min(bandit.cluster_count(person), bandit.cluster_count(prompt)) - 1)
 
 
-def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> MeasuredFigure:
+def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow = "plain") -> Figure:
     """The value with Student's interval, which is made on Fisher's z of a correlation, so that it stays where such a
     figure can be."""
     if not math.isfinite(value):
         return NOTHING
     if not variance > 0 or degrees < FEWEST - 1:
-        return MeasuredFigure(value)
+        return Figure(value)
     error = math.sqrt(variance)
     ends = bandit.student_interval(value, error, degrees, scale=scale if -1 < value < 1 else "plain")
-    return MeasuredFigure(value, error, *(ends or ()))
+    return Figure.between(value, ends, standard_error=error)
 
 
-def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> MeasuredFigure:
+def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Figure:
     """A weighted mean of values from 0 to 1 (n,), such as a share of wins, with Wilson's interval at the number of
     answers that it is worth.
 
@@ -93,7 +81,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     alone = float((influence**2).sum()) * n / max(n - 1, 1)
     variance = bandit.clustered_variance(influence, person, prompt)
     if clusters < FEWEST:
-        return MeasuredFigure(value)
+        return Figure(value)
     worth = bandit.effective_size(w)
     if alone > 1e-24:
         worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
@@ -101,7 +89,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
         worth *= min(max(value * (1 - value) / spread, 1.0), 4.0)
     degrees = (clusters - 1) * n / (n - clusters) if clusters < n else math.inf
     error = math.sqrt(variance) if variance > 0 else None
-    return MeasuredFigure(value, error, *bandit.wilson_interval(value, worth, degrees))
+    return Figure(value, *bandit.wilson_interval(value, worth, degrees), error)
 
 
 def figure_of_sums(
@@ -111,7 +99,7 @@ def figure_of_sums(
     person: ArrayLike,
     prompt: ArrayLike,
     scale: PlacesInRow = "plain",
-) -> MeasuredFigure:
+) -> Figure:
     """The figure `of(sums)` of the sums (k,) of rows (n, k), which must not change when all sums are multiplied.
 
     The contributions follow from the slope of `of` at the sums, found by small steps.

@@ -18,10 +18,11 @@ import bandit
 from bandit import fit_logistic, hajek, hajek_assisted, predict_logistic
 from bandit.correlation import correlation_of_sums, moments
 from bandit.estimate import Estimate
+from survey.figures import Figure
 
 from . import bradley_terry
 from .agreement import classes_of, kappa_of
-from .errors import NOTHING, MeasuredFigure, PlacesInRow, figure, freedom, share_figure, slope
+from .errors import NOTHING, PlacesInRow, figure, freedom, share_figure, slope
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements
 
 Floats = NDArray[np.float64]
@@ -103,18 +104,18 @@ class JudgeFigures:
     items: int
     verdicts: int
     unreadable: int
-    pearson: MeasuredFigure
-    uncentred: MeasuredFigure
-    spearman: MeasuredFigure
-    accuracy: MeasuredFigure
-    kappa: MeasuredFigure
-    log_score: MeasuredFigure
-    ceiling_person: MeasuredFigure
-    ceiling_judge: MeasuredFigure
-    orders: MeasuredFigure
+    pearson: Figure
+    uncentred: Figure
+    spearman: Figure
+    accuracy: Figure
+    kappa: Figure
+    log_score: Figure
+    ceiling_person: Figure
+    ceiling_judge: Figure
+    orders: Figure
     """The share of items on which its two orders agree."""
     both_orders: int
-    side: MeasuredFigure
+    side: Figure
 
 
 def compare(people: Judgements, judge: Judgements) -> Compared | None:
@@ -211,12 +212,12 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
     )
 
 
-def _log_score(one: Compared) -> MeasuredFigure:
+def _log_score(one: Compared) -> Figure:
     """Without an interval where chances are fitted and items weigh unequally: what the fit adds is not known there, and
     an interval without it holds too seldom (benchmarks/preference_laws.py)."""
     found = _mean(one, log_scores(one.chance[one.row_item], one.rows.win))
     unequal = float(np.ptp(one.weight)) > 1e-9
-    return MeasuredFigure(found.value) if one.fitted and unequal else found
+    return Figure(found.value) if one.fitted and unequal else found
 
 
 def log_scores(chance: Floats, share: Floats) -> Floats:
@@ -265,9 +266,7 @@ def _of_rows(one: Compared) -> Floats | None:
     return found
 
 
-def _of_moments(
-    one: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any], deviation: Floats | None
-) -> MeasuredFigure:
+def _of_moments(one: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any], deviation: Floats | None) -> Figure:
     """A correlation of items' values, whose rows are the people's answers.
 
     deviation: of each answer from its item's mean of x, a share each; None where x is a rank, which no single answer
@@ -288,28 +287,28 @@ def _of_moments(
     return _by_answers(one, value, influence, scale="correlation")
 
 
-def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> MeasuredFigure:
+def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> Figure:
     person, prompt = one.rows.person, one.rows.prompt
     variance = bandit.clustered_variance(influence, person, prompt)
     return figure(value, variance, freedom(person=person, prompt=prompt), scale=scale)
 
 
-def _share(one: Compared, values: Floats) -> MeasuredFigure:
+def _share(one: Compared, values: Floats) -> Figure:
     """The mean over items of values of their answers (n,)."""
     weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
     return share_figure(values, weight, person=one.rows.person, prompt=one.rows.prompt)
 
 
-def _mean(one: Compared, values: Floats) -> MeasuredFigure:
+def _mean(one: Compared, values: Floats) -> Figure:
     """The mean over items of values of their answers (n,)."""
     weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
     value = float(np.average(values, weights=weight)) if one.m else math.nan
     if not math.isfinite(value):
-        return MeasuredFigure(value if math.isinf(value) else None)
+        return Figure(value if math.isinf(value) else None)
     return _by_answers(one, value, weight * (values - value) / weight.sum(), scale="plain")
 
 
-def _kappa(one: Compared) -> MeasuredFigure:
+def _kappa(one: Compared) -> Figure:
     rows = classes_of(one.verdict, one.said) * one.weight[:, None]
     size = round(rows.shape[1] ** 0.5)
 
@@ -325,7 +324,7 @@ def _kappa(one: Compared) -> MeasuredFigure:
     return _by_answers(one, value, (influence / n)[one.row_item], scale="correlation")
 
 
-def _ceiling(one: Compared) -> tuple[MeasuredFigure, MeasuredFigure]:
+def _ceiling(one: Compared) -> tuple[Figure, Figure]:
     """The left-out person, and the judge, against the same mean of the others: a row an answer of which the item has
     others."""
     n = np.bincount(one.row_item, minlength=one.m)[one.row_item]
@@ -368,7 +367,7 @@ def _orders(judge: Judgements) -> dict[str, Any]:
     return {"orders": found, "both_orders": len(both)}
 
 
-def _side(judge: Judgements) -> MeasuredFigure:
+def _side(judge: Judgements) -> Figure:
     """Its own side bias, in logits."""
     known = judge.where((judge.first != 0) & (judge.outcome != UNREADABLE))
     if known.n < FEWEST_ITEMS:

@@ -32,9 +32,9 @@ def one_study(
     errors, widths, covered = [], [], []
     for one in range(len(world.theta) - 1):
         gap = ranking.difference(one, one + 1)
-        if gap.low is None or gap.high is None or gap.error is None:
+        if gap.low is None or gap.high is None or gap.standard_error is None:
             continue
-        errors.append(gap.error)
+        errors.append(gap.standard_error)
         widths.append(gap.high - gap.low)
         covered.append(float(gap.low <= truth[one] - truth[one + 1] <= gap.high))
     if not errors:
@@ -45,5 +45,5 @@ def one_study(
         float(ranking.order[0] == int(np.argmax(world.theta))),
         float(np.mean(covered)),
         float(np.mean(errors)),
-        ranking.side.error or math.nan,
+        ranking.side.standard_error or math.nan,
     )

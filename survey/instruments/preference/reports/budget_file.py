@@ -7,7 +7,8 @@ from typing import ClassVar
 from pydantic import Field, model_validator
 
 from bandit import Uniform
-from survey.contracts.reports import Findings, Table
+from survey.contracts.reports import Findings
+from survey.figures.words import integer
 from survey.services.results.budget_files import (
     BudgetFile,
     BudgetFileConfig,
@@ -19,7 +20,7 @@ from survey.services.results.budget_files import (
 from survey.study_file import Strict
 
 from ..analysis.simulation import PreferenceWorld, StagePlan, spaced
-from .budget_report import COLUMNS, layout, outlook
+from .budget_report import outlook, table_of
 
 
 class ReplyShape(Strict):
@@ -98,16 +99,17 @@ class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
         costs = self.costs
         pairs = config.bank.models * (config.bank.models - 1) // 2
         lines = [
-            f"{config.title}: {config.studies:,} simulated studies of each policy; {config.bank.models} models, "
-            f"{config.bank.prompts:,} prompts, {config.bank.prompts * pairs:,} items.",
+            f"{config.title}: {integer(config.studies)} simulated studies of each policy; {config.bank.models} models, "
+            f"{integer(config.bank.prompts)} prompts, {integer(config.bank.prompts * pairs)} items.",
             *cost_lines(costs),
         ]
+        table = table_of("policies", rows)
         return Findings(
             title=config.title,
             lines=lines,
-            tables=[Table("policies", "What the study would find", COLUMNS, rows, layouts=[layout(rows)])],
+            tables=[table],
             notes=["Strengths, side bias and differences of people and prompts are assumed, not measured."],
-            data={name: dict(zip([one.name for one in COLUMNS[1:]], row, strict=True)) for name, *row in rows},
+            data={row.pop("design"): row for row in table.records()},
         )
 
     def _plans(self, policy: PolicyConfig) -> list[StagePlan]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from bandit import DesignError, Uniform
-from survey.contracts.reports import Argument, Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Table
+from survey.figures.words import integer, number, percent
 from survey.models import Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.seeds import derive
@@ -30,11 +31,11 @@ COLUMNS = (
     Column("studies", "number", "Simulated studies."),
     Column("judgements", "number", "Judgements of a study."),
     Column("widest", "number", "Mean standard error of the least certain difference of two neighbours, in logits."),
-    Column("mean_width", "number", "Mean width of the 95 % interval of a neighbours' difference, in logits."),
-    Column("best_found", "share", "Studies in which the best model is ranked first."),
-    Column("covered", "share", "Of all neighbours' differences, those inside their 95 % intervals."),
-    Column("detectable", "number", "Smallest difference of two neighbours found with 80 % power, in logits."),
-    Column("detectable_side", "number", "Smallest side bias found with 80 % power, in logits."),
+    Column("mean_width", "number", "Mean width of the 95 % interval of a neighbours' difference, in logits.", digits=2),
+    Column("best_found", "share", "Studies in which the best model is ranked first.", digits=0),
+    Column("covered", "share", "Of all neighbours' differences, those inside their 95 % intervals.", digits=0),
+    Column("detectable", "number", "Smallest difference of two neighbours found with 80 % power, in logits.", digits=2),
+    Column("detectable_side", "number", "Smallest side bias found with 80 % power, in logits.", digits=2),
 )
 
 
@@ -51,11 +52,11 @@ class PreferencesBudgetReport(Report):
     )
 
     def obstacle(self, study: Study) -> str:
-        for number, stage in enumerate(study.config.stages[study.config.pilots :], start=study.config.pilots + 1):
+        for index, stage in enumerate(study.config.stages[study.config.pilots :], start=study.config.pilots + 1):
             if stage.design.kind in ("test_set", "softmax"):
-                return f"{study.slug}: stage {number} is drawn by {stage.design.kind}, which is not simulated here"
+                return f"{study.slug}: stage {index} is drawn by {stage.design.kind}, which is not simulated here"
             if stage.sittings < 2:
-                return f"{study.slug}: stage {number} has one sitting, too few to simulate"
+                return f"{study.slug}: stage {index} has one sitting, too few to simulate"
         return ""
 
     def make(self, study: Study, given: Given) -> Findings:
@@ -77,10 +78,10 @@ class PreferencesBudgetReport(Report):
                 stage.sittings,
                 config.sitting.items,
                 stage.slots_per_item,
-                slots_by_role(recipe_of(config, index=number, seed=study.seed, instrument=instrument)).sampled.items,
+                slots_by_role(recipe_of(config, index=index, seed=study.seed, instrument=instrument)).sampled.items,
             )
-            for number, stage in enumerate(config.stages, start=1)
-            if number > config.pilots
+            for index, stage in enumerate(config.stages, start=1)
+            if index > config.pilots
         ]
         if not prompts or planned[0].slots > prompts * models * (models - 1) // 2 * planned[0].responses_per_item:
             raise StateRefused(
@@ -111,25 +112,26 @@ class PreferencesBudgetReport(Report):
         people = sum(plan.people for plan in planned)
         hours = people * config.expected_minutes / 60 if config.expected_minutes else None
         lines = [
-            f"{models} models, {prompts} prompts, {prompts * models * (models - 1) // 2:,} items; "
-            f"{sum(plan.slots for plan in planned):,} judgements by {people:,} people"
-            + (f", {hours:,.0f} hours of their time." if hours else ".")
+            f"{models} models, {prompts} prompts, {integer(prompts * models * (models - 1) // 2)} items; "
+            f"{integer(sum(plan.slots for plan in planned))} judgements by {integer(people)} people"
+            + (f", {number(hours, 0)} hours of their time." if hours else ".")
         ]
         if config.panel.reward:
             cost = people * config.panel.reward / 100
             lines.append(
-                f"Cost: {cost * (1 + fee):,.2f} {config.panel.currency}, {cost * fee:,.2f} of it the panel's fee."
+                f"Cost: {number(cost * (1 + fee))} {config.panel.currency}, {number(cost * fee)} of it the panel's fee."
             )
+        table = table_of("budget", rows)
         return Findings(
             title=f"Budget of {study.slug}: {study.title}",
             lines=lines,
-            tables=[Table("budget", "What the study would find", COLUMNS, rows, layouts=[layout(rows)])],
+            tables=[table],
             notes=[
                 "Strengths, side bias and differences of people and prompts are assumed, not measured. Slots of "
                 "controls and holdouts are left out.",
                 *advice(rows),
             ],
-            data={name: dict(zip([one.name for one in COLUMNS[1:]], row, strict=True)) for name, *row in rows},
+            data={row.pop("design"): row for row in table.records()},
         )
 
 
@@ -156,33 +158,12 @@ def outlook(
     return (studies, sum(plan.slots for plan in plans), widest, width, best, covered, POWER * error, POWER * side)
 
 
-def layout(rows: Sequence[tuple[Any, ...]]) -> Layout:
-    return Layout(
-        [
-            "design",
-            "studies",
-            "judgements",
-            "widest error of neighbours",
-            "interval's width",
-            "best found",
-            "covered",
-            "difference found",
-            "side bias found",
-        ],
-        [
-            [
-                row[0],
-                f"{row[1]:,}",
-                f"{row[2]:,}",
-                f"{row[3]:.3f}",
-                f"{row[4]:.2f}",
-                f"{100 * row[5]:.0f} %",
-                f"{100 * row[6]:.0f} %",
-                f"{row[7]:.2f}",
-                f"{row[8]:.2f}",
-            ]
-            for row in rows
-        ],
+def table_of(name: str, rows: Sequence[tuple[Any, ...]]) -> Table:
+    return Table(
+        name,
+        "What the study would find",
+        COLUMNS,
+        rows,
         note="The last two columns: the smallest difference of two neighbours, and the smallest side bias, in logits, "
         "that a study finds in 80 of 100 cases (two-sided, 5 %).",
     )
@@ -196,10 +177,10 @@ def advice(rows: Sequence[tuple[Any, ...]]) -> list[str]:
     for what, value in (("By the design's weights", by_design), ("With each answer once", alone)):
         saved = 1 - value / uniform
         if saved > GAIN:
-            found.append(f"{what} the adaptive design lowers the widest error by {100 * saved:.0f} %.")
+            found.append(f"{what} the adaptive design lowers the widest error by {percent(saved, 0)}.")
         elif saved < -GAIN:
             found.append(
-                f"{what} the adaptive design raises the widest error by {-100 * saved:.0f} %: uniform is better."
+                f"{what} the adaptive design raises the widest error by {percent(-saved, 0)}: uniform is better."
             )
         else:
             found.append(f"{what} the adaptive design gains nothing over a uniform one.")

@@ -4,9 +4,10 @@ from collections import Counter
 
 import numpy as np
 
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, FigureColumn, Table
+from survey.figures.words import integer, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
@@ -17,9 +18,14 @@ from ..models import MIDDLE
 
 STRENGTHS = (
     Column("model", "text", "The model."),
-    Column("theta", "number", "Bradley-Terry strength so far, in logits with mean 0."),
-    Column("low", "number", "Lower end of its 95 % interval."),
-    Column("high", "number", "Upper end of its 95 % interval."),
+    FigureColumn(
+        "theta",
+        "number",
+        "Bradley-Terry strength so far, in logits with mean 0.",
+        heading="strength",
+        prefix="",
+        high="Upper end of its 95 % interval.",
+    ),
     Column("judgements", "number", "Judgements of its replies so far."),
 )
 PLACES = (
@@ -49,8 +55,8 @@ class PreferencesLiveReport(Report):
         used = [(place, places[place]) for place in range(1, 9)]
         first = float(np.mean([row[4] < MIDDLE for row in judged]))
         lines = [
-            f"{len(judged):,} judgements of {len({row[3] for row in judged}):,} people so far; {cannot:,} could not "
-            f"be judged; the reply shown first was preferred in {100 * first:.1f} %."
+            f"{integer(len(judged))} judgements of {integer(len({row[3] for row in judged}))} people so far; "
+            f"{integer(cannot)} could not be judged; the reply shown first was preferred in {percent(first)}."
         ]
         tables, notes = [Table("places", "How the scale is used", PLACES, used)], []
         try:
@@ -59,18 +65,8 @@ class PreferencesLiveReport(Report):
             notes.append(f"No ranking yet: {exc}.")
         else:
             counts = Counter([*people.a.tolist(), *people.b.tolist()])
-            found = []
-            for model in ranking.order:
-                one = ranking.of(model)
-                found.append((models[model], one.value, one.low, one.high, counts[model]))
-            layout = Layout(
-                ["model", "strength", "judgements"],
-                [
-                    [name, f"{value:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]"), f"{count:,}"]
-                    for name, value, low, high, count in found
-                ],
-            )
-            tables.insert(0, Table("ranking_so_far", "Ranking so far", STRENGTHS, found, layouts=[layout]))
+            strengths = [(models[model], ranking.of(model), counts[model]) for model in ranking.order]
+            tables.insert(0, Table("ranking_so_far", "Ranking so far", STRENGTHS, strengths))
         return Findings(
             title=f"Preferences so far: {study.title}",
             lines=lines,

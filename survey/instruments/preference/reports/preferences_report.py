@@ -4,6 +4,7 @@ import numpy as np
 
 from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import short
 from survey.models import Study
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting
@@ -26,7 +27,7 @@ class PreferencesReport(Report):
             choices=questions_of,
             without="the first",
         ),
-        Argument("ridge", "the penalty on strengths, from 0", default=f"{RIDGE:g}"),
+        Argument("ridge", "the penalty on strengths, from 0", default=short(RIDGE)),
         Argument(
             "tie",
             "with 4-5 the two middle places are ties, with none they are not; the study file decides unless said",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from survey.figures.words import integer
 from survey.services.banks.csv_rows import number_of, row_file
 from survey.services.banks.importing import Problems
 
@@ -94,7 +95,7 @@ def _rows(path: Path, problems: Problems, notes: list[str], *, judges: bool) -> 
     # Of our own export: these answers stand for no items.
     left_out = {line for line, values in file.rows if values.get(ROLE, "").strip() in NO_ITEMS}
     if left_out:
-        notes.append(f"{path.name}: {len(left_out):,} answers to controls and repeats are left out")
+        notes.append(f"{path.name}: {integer(len(left_out))} answers to controls and repeats are left out")
     found = []
     seen: dict[tuple[str, str], str] = {}
     for line, values in file.rows:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.figures.words import short
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -86,13 +88,13 @@ def cleaned(times: ReadTimes, rules: CleaningRules) -> Cleaned:
     poor = share < rules.least_right
     careless = poor[times.person] if len(times) else np.zeros(0, dtype=bool)
     leave_out(
-        f"people with under {100 * rules.least_right:g} % of questions right",
+        f"people with under {short(100 * rules.least_right)} % of questions right",
         careless,
         int(poor.sum()),
         "people",
     )
-    leave_out(f"times under {rules.shortest:g} ms", times.time < rules.shortest, 0, "")
-    leave_out(f"times over {rules.longest:g} ms", times.time > rules.longest, 0, "")
+    leave_out(f"times under {short(rules.shortest)} ms", times.time < rules.shortest, 0, "")
+    leave_out(f"times over {short(rules.longest)} ms", times.time > rules.longest, 0, "")
     return Cleaned(keep, counts)
 
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings, Layout, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings
+from survey.figures import Column, Table, TableView
+from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.outlook import FIGURES, one_study
 from survey.instruments.self_paced_reading.analysis.simulation import ReadingPlan, ReadingWorld
 from survey.services.results.budget_files import BudgetFile, BudgetFileConfig, PeopleConfig, cost_lines, each_study
@@ -22,17 +23,16 @@ COLUMNS = (
     Column("policy", "text", "How many passages are read, by its name."),
     Column("passages", "number", "Passages that are read.", whole=True),
     Column("people", "number", "People who finish.", whole=True),
-    Column("readers", "number", "People who read a passage, on average."),
-    Column("mean_width", "number", "Width of the 95 % interval of the mean time, in milliseconds."),
-    Column("slope", "number", "Milliseconds a nat of this word's surprisal, on average."),
-    Column("slope_width", "number", "Width of its 95 % interval."),
+    Column("readers", "number", "People who read a passage, on average.", heading="readers each", digits=1),
+    Column("mean_width", "number", "Width of the 95 % interval of the mean time, in milliseconds.", digits=1),
+    Column("slope", "number", "Milliseconds a nat of this word's surprisal, on average.", digits=1),
+    Column("slope_width", "number", "Width of its 95 % interval.", heading="width", digits=1),
     Column("detectable", "number", "Smallest slope of this word found with 80 % power, in milliseconds a nat."),
     Column("total_width", "number", "Width of the interval of the slope of this word and the two before it together."),
     Column("detectable_total", "number", "Smallest slope of all three together found with 80 % power."),
     Column("studies", "number", "Simulated studies.", whole=True),
 )
-HEADER = ("policy", "passages", "readers each", "mean time, width", "slope", "width", "found with 80 %")
-SHOWN = ("passages", "readers", "mean_width", "slope", "slope_width", "detectable")
+SHOWN = ("policy", "passages", "readers", "mean_width", "slope", "slope_width", "detectable")
 
 
 class ReadingPassages(Strict):
@@ -78,7 +78,8 @@ class ReadingBudgetConfig(BudgetFileConfig):
         for one in self.policies:
             if one.passages > self.bank.passages:
                 raise ValueError(
-                    f"policies.{one.name}.passages: {one.passages:,} are more than the bank's {self.bank.passages:,}"
+                    f"policies.{one.name}.passages: {integer(one.passages)} are more than the bank's "
+                    f"{integer(self.bank.passages)}"
                 )
             if one.passages < self.study.items:
                 raise ValueError(
@@ -87,7 +88,8 @@ class ReadingBudgetConfig(BudgetFileConfig):
                 )
         if (times := self.study.complete * self.study.items * self.bank.words) > MOST_TIMES:
             raise ValueError(
-                f"study.sittings: {times:,} times a study; at most {MOST_TIMES:,} are simulated: give fewer people"
+                f"study.sittings: {integer(times)} times a study; at most {integer(MOST_TIMES)} are simulated: give "
+                "fewer people"
             )
         return self
 
@@ -115,34 +117,27 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
 
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config = self.config
-        rows = [self._row(policy, jobs=jobs, progress=progress) for policy in config.policies]
-        names = [column.name for column in COLUMNS]
-        lines = [dict(zip(names, row, strict=True)) for row in rows]
-        layout = Layout(
-            list(HEADER),
-            [[line["policy"], f"{line['passages']:,}", *(_one(line[name]) for name in SHOWN[1:])] for line in lines],
+        table = Table(
+            "reading_budget",
+            "What the study would find",
+            COLUMNS,
+            [self._row(policy, jobs=jobs, progress=progress) for policy in config.policies],
+            views=[TableView(SHOWN)],
+            note="Milliseconds, and milliseconds a nat of surprisal. Widths are those of 95 % intervals.",
         )
         return Findings(
             title=config.title,
             lines=[
-                f"{config.title}: {config.studies:,} simulated studies of each policy; {config.study.complete:,} "
-                f"people read {config.study.items} passages of {config.bank.words} words each.",
+                f"{config.title}: {integer(config.studies)} simulated studies of each policy; "
+                f"{integer(config.study.complete)} people read {config.study.items} passages of {config.bank.words} "
+                "words each.",
                 *cost_lines(self.costs),
             ],
-            tables=[
-                Table(
-                    "reading_budget",
-                    "What the study would find",
-                    COLUMNS,
-                    rows,
-                    layouts=[layout],
-                    note="Milliseconds, and milliseconds a nat of surprisal. Widths are those of 95 % intervals.",
-                )
-            ],
+            tables=[table],
             notes=[
                 "Simulated people, passages and surprisals stand in for yours: compare the policies with each other."
             ],
-            data={"lines": lines},
+            data={"lines": table.records()},
         )
 
     def _row(self, policy: PassagePolicy, *, jobs: int, progress: Callable[[], None]) -> list[Any]:
@@ -165,7 +160,3 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
         figures = (2 * half[0], value[1], 2 * half[1], detectable[1], 2 * half[2], detectable[2])
         known = [float(one) if math.isfinite(one) else None for one in figures]
         return [policy.name, policy.passages, config.study.complete, readers, *known, config.studies]
-
-
-def _one(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"

@@ -1,19 +1,18 @@
 """The figures of reading times as tables, pictures and files."""
 
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Picture, ReportFile
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
+from survey.figures.figure import finite
+from survey.figures.words import NOTHING, integer, number
 from survey.instruments.self_paced_reading.analysis import figures
-from survey.instruments.self_paced_reading.analysis.cleaning import LeftOut
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
-from survey.services.results.expectations.errors import Bounded
 
 from . import gamm
 from .material import ReadingMaterial
@@ -22,7 +21,6 @@ LINEAR, GAMM = "linear", "gamm"
 FITS = (LINEAR, GAMM)
 SHOWN = 40  # lines for people; the file has all
 TENTHS = 10
-SINGLE = {"people": "person", "passages read": "passage read"}
 
 CLEANING = (
     Column("rule", "text", "What is left out, in this order; a time is counted by the first rule alone."),
@@ -32,10 +30,10 @@ CLEANING = (
 )
 MODELS = (
     Column("model", "text", "Name of the language model."),
-    Column("correlation", "number", "Of surprisal and mean time, over the words that have both."),
-    Column("correlated_words", "number", "How many these are.", whole=True),
+    Column("correlation", "number", "Of surprisal and mean time, over the words that have both.", digits=3),
+    Column("correlated_words", "number", "How many these are.", whole=True, heading="words with both"),
     Column("delta_log_likelihood", "number", "What the surprisals add to the linear model, in nats, over all rows."),
-    Column("delta_a_row", "number", "The same on rows that the fit has not seen, in nats a row."),
+    Column("delta_a_row", "number", "The same on rows that the fit has not seen, in nats a row.", digits=5),
     Column(
         "rows", "number", "Rows of the fit: single times, or mean times of words where nobody is named.", whole=True
     ),
@@ -44,15 +42,21 @@ MODELS = (
 SLOPES = (
     Column("model", "text", "Name of the language model."),
     Column("surprisal_of", "text", "This word, a word before it, or all together."),
-    Column("ms_a_nat", "number", "Milliseconds a nat of surprisal."),
-    Column("low", "number", "Lower end of the 95 % interval, by person and passage; empty without people."),
-    Column("high", "number", "Its upper end."),
+    FigureColumn(
+        "ms_a_nat",
+        "number",
+        "Milliseconds a nat of surprisal.",
+        heading="ms per nat",
+        digits=1,
+        prefix="",
+        low="Lower end of the 95 % interval, by person and passage; empty without people.",
+    ),
 )
 WORDS = (
     Column("passage", "text", "Id of the passage."),
     Column("position", "number", "Words before this one.", whole=True),
     Column("word", "text", "The word, with its punctuation."),
-    Column("mean_time", "number", "Mean of the times that count, in milliseconds."),
+    Column("mean_time", "number", "Mean of the times that count, in milliseconds.", heading="mean ms", digits=1),
     Column("times", "number", "How many count.", whole=True),
 )
 
@@ -67,7 +71,8 @@ def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str
         tables += [_models_table(models), _slopes_table(models)]
     tables.append(_words_table(material))
     more = [*lines, *_lines(material, time, right)]
-    files = [ReportFile("reading.json", _json(material, models, time, right))]
+    data = _data(material, models, time, right)
+    files = [ReportFile.of_json("reading.json", data)]
     said = list(notes)
     if fit == GAMM and models:
         files += [
@@ -80,8 +85,8 @@ def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str
     common = _read_by_all(material)
     if models and any((np.isfinite(surprisal) & ~common).any() for surprisal in material.models.values()):
         said.append(
-            f"models are compared on the {int(common.sum()):,} words to which all of them give a surprisal; the others "
-            "enter no fit"
+            f"models are compared on the {integer(int(common.sum()))} words to which all of them give a surprisal; the "
+            "others enter no fit"
         )
     if not material.has_people:
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
@@ -92,7 +97,7 @@ def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str
         pictures=list(_pictures(material, models)),
         files=files,
         notes=said,
-        data=_data(material, models, time, right),
+        data=data,
     )
 
 
@@ -119,72 +124,43 @@ def _read_by_all(material: ReadingMaterial) -> np.ndarray:
     return np.all(known, axis=0) if known else np.zeros(len(material.words.word), dtype=bool)
 
 
-def _lines(material: ReadingMaterial, time: Bounded, right: Bounded) -> list[str]:
-    kept, every = len(material.kept), len(material.times)
-    said = [
-        f"{kept:,} of {every:,} times count; every rule of the table below can be changed",
-        f"mean time a word: {_ms(time)}",
-    ]
+def _lines(material: ReadingMaterial, time: Figure, right: Figure) -> Iterator[str]:
+    yield (
+        f"{integer(len(material.kept))} of {integer(len(material.times))} times count; every rule of the table below "
+        "can be changed"
+    )
+    yield f"mean time per word (95 % interval): {_ms(time)}"
     if right.is_defined:
-        said.append(f"questions answered right: {_share(right)}, by all people")
-    return said
+        yield f"questions answered right (95 % interval): {right.in_words(unit='share')}, by all people"
 
 
-def _ms(value: Bounded) -> str:
-    if not value.is_defined:
-        return "-"
-    end = "" if value.low is None or value.high is None else f" (95 %: {value.low:.1f} to {value.high:.1f})"
-    return f"{value.value:.1f} ms{end}"
-
-
-def _share(value: Bounded) -> str:
-    end = "" if value.low is None or value.high is None else f" (95 %: {100 * value.low:.1f} to {100 * value.high:.1f})"
-    return f"{100 * value.value:.1f} %{end}"
+def _ms(figure: Figure) -> str:
+    return f"{figure.in_words(1)} ms" if figure.is_defined else NOTHING
 
 
 def _cleaning_table(material: ReadingMaterial) -> Table:
-    rows = [[one.rule, one.times, one.whole, one.of_what] for one in material.cleaning.left_out]
-    shown = [[one.rule, f"{one.times:,}", _whole(one) if one.of_what else "-"] for one in material.cleaning.left_out]
     return Table(
         "reading_left_out",
         "What is left out",
         CLEANING,
-        rows,
-        layouts=[Layout(["rule", "times", "whole"], shown)],
+        [[one.rule, one.times, one.whole, one.of_what] for one in material.cleaning.left_out],
         note="The rules apply in this order, and a time is counted once.",
     )
 
 
-def _whole(one: LeftOut) -> str:
-    return f"1 {SINGLE[one.of_what]}" if one.whole == 1 else f"{one.whole:,} {one.of_what}"
-
-
 def _models_table(models: Sequence[ReadingOfModel]) -> Table:
-    rows, shown = [], []
-    for one in models:
-        total = None if one.delta is None else one.delta.total
-        each = None if one.delta is None else one.delta.a_word
-        rows.append([one.name, _known(one.correlation), one.correlated, total, each, one.rows, one.words])
-        shown.append(
-            [
-                one.name,
-                f"{one.correlation:.3f}" if math.isfinite(one.correlation) else "-",
-                f"{one.correlated:,}",
-                "-" if total is None else f"{total:.1f}",
-                "-" if each is None else f"{each:.5f}",
-                f"{one.rows:,}",
-                f"{one.words:,}",
-            ]
-        )
-    header = ["model", "r with mean time", "words with both", "delta log-likelihood", "a row, unseen", "rows", "words"]
     return Table(
         "reading_models",
         "What surprisal adds to the prediction of times",
         MODELS,
-        rows,
-        layouts=[Layout(header, shown)],
+        [[one.name, one.correlation, one.correlated, *_deltas(one), one.rows, one.words] for one in models],
         note="A column of noise in the model's place would add half a nat for each surprisal that enters.",
     )
+
+
+def _deltas(one: ReadingOfModel) -> tuple[float | None, float | None]:
+    """In all, and per row that the fit has not seen."""
+    return (None, None) if one.delta is None else (one.delta.total, one.delta.a_word)
 
 
 def _of(place: int) -> str:
@@ -192,19 +168,19 @@ def _of(place: int) -> str:
 
 
 def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
-    rows: list[list[Any]] = []
-    shown = []
-    for one in models:
-        named = [(_of(place), slope) for place, slope in enumerate(one.slopes)]
-        for name, slope in [*named, ("all together", one.total)]:
-            rows.append([one.name, name, _known(slope.value), slope.low, slope.high])
-            shown.append([one.name, name, _ms(slope)])
+    rows = [
+        [one.name, name, slope]
+        for one in models
+        for name, slope in [
+            *((_of(place), slope) for place, slope in enumerate(one.slopes)),
+            ("all together", one.total),
+        ]
+    ]
     return Table(
         "reading_slopes",
-        "Milliseconds a nat of surprisal",
+        "Milliseconds per nat of surprisal",
         SLOPES,
         rows,
-        layouts=[Layout(["model", "surprisal of", "ms a nat"], shown)],
         note="Beside length, log frequency, their product, and the position. Intervals are by person and passage.",
     )
 
@@ -217,22 +193,18 @@ def _words_table(material: ReadingMaterial) -> Table:
             material.passage_names[int(material.words.sentence[row])],
             int(material.words.position[row]),
             material.words.word[row],
-            _known(float(means[row])),
+            float(means[row]),
             int(count[row]),
         ]
         for row in order.tolist()
     ]
-    slowest = sorted((row for row in rows if row[3] is not None), key=lambda row: -row[3])[:SHOWN]
-    layout = Layout(
-        ["passage", "position", "word", "mean time", "times"],
-        [[row[0], str(row[1]), row[2], f"{row[3]:.1f} ms", str(row[4])] for row in slowest],
-        note="The words that took longest; the file has all." if len(rows) > len(slowest) else "",
+    measured = [place for place, row in enumerate(rows) if math.isfinite(row[3])]
+    view = TableView(
+        rows=sorted(measured, key=lambda place: -rows[place][3]),
+        most=SHOWN,
+        note="The words that took longest come first.",
     )
-    return Table("reading_words", "Words", WORDS, rows, layouts=[layout])
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return Table("reading_words", "Words", WORDS, rows, views=[view])
 
 
 def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Sequence[Picture]:
@@ -262,8 +234,8 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
             lines=[Line(name, found) for name, found in usable.items()],
         )
         text = "; ".join(
-            f"{name}: from {found[0][1]:.0f} ms at {found[0][0]:.1f} nats "
-            f"to {found[-1][1]:.0f} ms at {found[-1][0]:.1f} nats"
+            f"{name}: from {number(found[0][1], 0)} ms at {number(found[0][0], 1)} nats "
+            f"to {number(found[-1][1], 0)} ms at {number(found[-1][0], 1)} nats"
             for name, found in usable.items()
         )
         title = "Mean time of words, from the least to the most surprising tenth"
@@ -281,35 +253,30 @@ def _tenths(material: ReadingMaterial, surprisal: np.ndarray) -> list[tuple[floa
     return [(float(surprisal[part].mean()), float(means[part].mean())) for part in np.array_split(order, TENTHS)]
 
 
-def _data(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Bounded, right: Bounded) -> dict[str, Any]:
+def _data(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Figure, right: Figure) -> dict[str, Any]:
     return {
         "times": len(material.times),
         "counted": len(material.kept),
         "left_out": {one.rule: one.times for one in material.cleaning.left_out},
-        "mean_time": _bounded(time),
-        "right": _bounded(right),
+        "mean_time": _as_json(time),
+        "right": _as_json(right),
         "models": {one.name: _of_model(one) for one in models},
     }
 
 
 def _of_model(one: ReadingOfModel) -> dict[str, Any]:
+    total, each = _deltas(one)
     return {
-        "correlation": _known(one.correlation),
+        "correlation": finite(one.correlation),
         "correlated_words": one.correlated,
-        "delta_log_likelihood": None if one.delta is None else one.delta.total,
-        "delta_a_row": None if one.delta is None else one.delta.a_word,
+        "delta_log_likelihood": total,
+        "delta_a_row": each,
         "rows": one.rows,
         "words": one.words,
-        "slopes": [_bounded(slope) for slope in one.slopes],
-        "slope": _bounded(one.total),
+        "slopes": [_as_json(slope) for slope in one.slopes],
+        "slope": _as_json(one.total),
     }
 
 
-def _bounded(value: Bounded) -> dict[str, Any]:
-    interval = None if value.low is None or value.high is None else [value.low, value.high]
-    return {"value": _known(value.value), "interval": interval}
-
-
-def _json(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Bounded, right: Bounded) -> Any:
-    content = json.dumps(_data(material, models, time, right), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return content.encode
+def _as_json(figure: Figure) -> dict[str, Any]:
+    return {"value": figure.value, "interval": figure.interval}

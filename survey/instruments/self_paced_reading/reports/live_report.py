@@ -1,14 +1,17 @@
-"""The report `reading_live`: what is known while passages come in. Two statements, and nobody's times."""
+"""The report `reading_live`: what is known while passages come in. Counts of all, and the times of the newest."""
 
-from collections import Counter, defaultdict
-from typing import Any, NamedTuple
+from collections import Counter
+from typing import Any
+
+from django.db.models import Count, Q
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Table
+from survey.figures.words import integer, percent, short
 from survey.models import Study
-from survey.services.answers.counting import counting
+from survey.services.results.so_far import PERSON, STAGE, by_stage, rows_so_far
 
 from ..marks import MARKS
 from ..models import PassageAnswer, WordTimes
@@ -18,81 +21,67 @@ STAGES = (
     Column("passages", "number", "Passages that were read and count so far.", whole=True),
     Column("people", "number", "Who read them.", whole=True),
     Column("marked", "share", "Of the passages, those that are marked, so that their times are left out."),
-    Column("right", "share", "Of the questions, those that were answered right."),
-    Column("ms_a_word", "number", "Mean time of a word in milliseconds, in the newest unmarked passages."),
+    Column("right", "share", "Of the questions, those that were answered right.", heading="questions right"),
+    Column("ms_a_word", "number", "Mean time of a word in milliseconds, in the newest unmarked passages.", digits=0),
 )
 SEEN_MARKS = (
     Column("mark", "text", "Why the times of a passage are left out."),
-    Column("says", "text", "What that means."),
+    Column("says", "text", "What that means.", heading="what it means"),
     Column("passages", "number", "Passages with this mark; one may have several.", whole=True),
 )
-ANSWER = "response__assignment"
-PERSON, STAGE = f"{ANSWER}__sitting__respondent", f"{ANSWER}__slot__stage__index"
+ANSWERED = {"asked": Count("pk"), "hits": Count("pk", filter=Q(right=True))}
 NEWEST = 500  # passages of which the times are read; more would make the page slow
-
-
-class _Passage(NamedTuple):
-    assignment: int
-    stage: int
-    person: int
-    marks: list[str]
 
 
 class ReadingLive(Report):
     """How many passages were read, how many of them are marked and why, and how many questions were answered right."""
 
     def make(self, study: Study, given: Given) -> Findings:
-        counted = counting(study.main_stages()).order_by().values("pk")
-        of_study = WordTimes.objects.filter(**{f"{ANSWER}__in": counted}).order_by("pk")
-        passages = [_Passage(*row) for row in of_study.values_list(ANSWER, STAGE, PERSON, "marks").iterator(5000)]
-        if not passages:
+        rows = by_stage(study, WordTimes, passages=Count("pk"), whole=Count("pk", filter=Q(marks=[])))
+        if not rows:
             raise StateRefused(f"{study.slug}: no passage counts yet")
-        answers = PassageAnswer.objects.filter(**{f"{ANSWER}__in": counted}).order_by()
-        right: dict[int, bool] = dict(answers.values_list(ANSWER, "right"))
-        pace = _pace(of_study.filter(marks=[]).order_by("-pk").values_list(STAGE, "times")[:NEWEST])
-        by_stage: defaultdict[int, list[_Passage]] = defaultdict(list)
-        for one in passages:
-            by_stage[one.stage].append(one)
-        rows = [_row(stage, own, right, pace.get(stage)) for stage, own in sorted(by_stage.items())]
-        marks = Counter(mark for one in passages for mark in one.marks)
+        answers = {row["stage"]: row for row in by_stage(study, PassageAnswer, **ANSWERED)}
+        times = rows_so_far(study, WordTimes)
+        pace = _pace(times.filter(marks=[]).order_by("-pk").values_list(STAGE, "times")[:NEWEST])
+        marks = Counter(mark for own in times.exclude(marks=[]).values_list("marks", flat=True) for mark in own)
+        passages, whole = sum(row["passages"] for row in rows), sum(row["whole"] for row in rows)
+        for row in rows:
+            answered = answers.get(row["stage"])
+            row["marked"] = (row["passages"] - row.pop("whole")) / row["passages"]
+            row["right"] = answered["hits"] / answered["asked"] if answered else None
+            row["ms_a_word"] = pace.get(row["stage"])
         seen = [(mark, says, marks[mark]) for mark, says in MARKS.items() if marks[mark]]
-        marked = sum(bool(one.marks) for one in passages)
         least = instruments.of_study(study).options.least_right
-        people = {one.person for one in passages}
-        poor = _below(passages, right, least)
-        hits = sum(right.values())
+        people = times.aggregate(people=Count(PERSON, distinct=True))["people"]
+        shares = rows_so_far(study, PassageAnswer).values(PERSON).annotate(**ANSWERED)
+        poor = sum(one["hits"] / one["asked"] < least for one in shares)
+        questions, hits = (sum(row[name] for row in answers.values()) for name in ("asked", "hits"))
         lines = [
-            f"{len(passages):,} passages of {len(people):,} people so far; {marked:,} of them are marked "
-            f"({100 * marked / len(passages):.1f} %), so that their times are left out."
+            f"{integer(passages)} passages of {integer(people)} people so far; {integer(passages - whole)} of them are "
+            f"marked ({percent((passages - whole) / passages)}), so that their times are left out."
         ]
-        if right:
+        if questions:
             lines.append(
-                f"{100 * hits / len(right):.1f} % of {len(right):,} questions are answered right; {poor:,} of "
-                f"{len(people):,} people are below {100 * least:g} % so far, and would be left out."
+                f"{percent(hits / questions)} of {integer(questions)} questions are answered right; {integer(poor)} of "
+                f"{integer(people)} people are below {short(100 * least)} % so far, and would be left out."
             )
         return Findings(
             title=f"Reading so far: {study.title}",
             lines=lines,
             tables=[
-                Table("stages_so_far", "Passages by stage", STAGES, rows, layouts=[_layout(rows)]),
-                Table(
-                    "marks_so_far",
-                    "Why passages are marked",
-                    SEEN_MARKS,
-                    seen,
-                    layouts=[Layout(["mark", "what it means", "passages"], [[a, b, f"{n:,}"] for a, b, n in seen])],
-                ),
+                Table("stages_so_far", "Passages by stage", STAGES, rows),
+                Table("marks_so_far", "Why passages are marked", SEEN_MARKS, seen),
             ],
             notes=[
                 f"Times are those of the newest {NEWEST} passages without a mark, as they came. What is left out, and "
                 "what surprisal adds: reading."
             ],
             data={
-                "passages": len(passages),
-                "people": len(people),
-                "marked": marked,
+                "passages": passages,
+                "people": people,
+                "marked": passages - whole,
                 "marks": dict(marks),
-                "questions": len(right),
+                "questions": questions,
                 "right": hits,
                 "people_below": poor,
             },
@@ -107,38 +96,3 @@ def _pace(newest: Any) -> dict[int, float]:
         total[stage] += sum(times)
         words[stage] += len(times)
     return {stage: total[stage] / words[stage] for stage in words}
-
-
-def _below(passages: list[_Passage], right: dict[int, bool], least: float) -> int:
-    """How many people have a smaller share of right answers."""
-    asked: Counter[int] = Counter()
-    hits: Counter[int] = Counter()
-    for one in passages:
-        if one.assignment in right:
-            asked[one.person] += 1
-            hits[one.person] += right[one.assignment]
-    return sum(hits[person] / asked[person] < least for person in asked)
-
-
-def _row(stage: int, own: list[_Passage], right: dict[int, bool], pace: float | None) -> tuple[Any, ...]:
-    answered = [right[one.assignment] for one in own if one.assignment in right]
-    return (
-        stage,
-        len(own),
-        len({one.person for one in own}),
-        sum(bool(one.marks) for one in own) / len(own),
-        sum(answered) / len(answered) if answered else None,
-        pace,
-    )
-
-
-def _layout(rows: list[tuple[Any, ...]]) -> Layout:
-    shown = [
-        [
-            *(f"{value:,}" for value in row[:3]),
-            *("-" if value is None else f"{100 * value:.1f} %" for value in row[3:5]),
-            "-" if row[5] is None else f"{row[5]:.0f} ms",
-        ]
-        for row in rows
-    ]
-    return Layout(["stage", "passages", "people", "marked", "questions right", "mean time of a word"], shown)

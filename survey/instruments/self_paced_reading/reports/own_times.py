@@ -11,6 +11,7 @@ from predictors.evaluation.reading_times import TimedWords
 from predictors.word_forms import normalised
 from survey.contracts.reports import Findings
 from survey.exceptions import HunchError
+from survey.figures.words import integer, short
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.forms import LONGEST_MS
 from survey.services.banks.csv_rows import csv_rows, nats_of, number_or_nan, whole_of
@@ -43,10 +44,11 @@ class TimeSettings:
         """
         if not 0 <= self.rules.shortest < self.rules.longest:
             raise HunchError(
-                f"--shortest: {self.rules.shortest:g} must be 0 or more and below --longest, {self.rules.longest:g}"
+                f"--shortest: {short(self.rules.shortest)} must be 0 or more and below --longest, "
+                f"{short(self.rules.longest)}"
             )
         if not 0 <= self.rules.least_right <= 1:
-            raise HunchError(f"--least-right: {self.rules.least_right:g} is no share from 0 to 1")
+            raise HunchError(f"--least-right: {short(self.rules.least_right)} is no share from 0 to 1")
         if not 1 <= self.previous <= 3:
             raise HunchError(f"--previous: {self.previous} is not from 1 to 3")
         if self.fit not in findings.FITS:
@@ -105,12 +107,12 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
         keeps_punctuation=settings.keeps_punctuation,
         fixated=np.array([row[6] for row in read.rows]) if read.has_fixated else None,
     )
-    who = f"{len({row[2] for row in read.rows}):,} people, " if read.has_people else ""
+    who = f"{integer(len({row[2] for row in read.rows}))} people, " if read.has_people else ""
     return findings.make(
         material,
         fit=settings.fit,
         title="Reading times",
-        lines=[f"{who}{len(passages):,} passages of {len(texts):,} words, {len(models)} models"],
+        lines=[f"{who}{integer(len(passages))} passages of {integer(len(texts))} words, {len(models)} models"],
         notes=[],
     )
 

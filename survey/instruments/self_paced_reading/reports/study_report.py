@@ -10,6 +10,7 @@ from predictors.evaluation.reading_times import TimedWords
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.labels import answer_of, times_of
 from survey.instruments.self_paced_reading.model_words import surprisals
@@ -74,7 +75,7 @@ class ReadingReport(Report):
             material,
             fit=fit,
             title="Reading times",
-            lines=[f"{people:,} people read {len(material.passage_names):,} passages"],
+            lines=[f"{integer(people)} people read {integer(len(material.passage_names))} passages"],
             notes=notes,
         )
 

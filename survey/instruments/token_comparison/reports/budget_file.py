@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings, Layout, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings
+from survey.figures import Column, Table
+from survey.figures.words import integer
 from survey.services.results.budget_files import (
     POWER,
     BudgetFile,
@@ -26,12 +27,12 @@ from ..analysis.simulation import TokenPlan, TokenWorld
 MOST_DRAWS = 100_000  # tokens that one simulated study draws
 COLUMNS = (
     Column("plan", "text", "How contexts and draws are made."),
-    Column("contexts", "number", "Contexts with a figure, on average."),
-    Column("answers", "number", "Answers, on average."),
+    Column("contexts", "number", "Contexts with a figure, on average.", digits=0),
+    Column("answers", "number", "Answers, on average.", digits=0),
     Column("truth", "number", "People's loss less the generator's, as it is in the simulated world, in nats."),
-    Column("estimate", "number", "The mean estimate of it."),
-    Column("width", "number", "Width of its 95 % interval, in nats."),
-    Column("cover", "share", "Studies whose interval holds the truth."),
+    Column("estimate", "number", "The mean estimate of it.", digits=3),
+    Column("width", "number", "Width of its 95 % interval, in nats.", digits=3),
+    Column("cover", "share", "Studies whose interval holds the truth.", heading="holds the truth", digits=0),
     Column("studies", "number", "Simulated studies.", whole=True),
     Column("detectable", "number", "Smallest difference from the generator's loss found with 80 % power, in nats."),
 )
@@ -81,13 +82,13 @@ class ComparisonBudgetConfig(BudgetFileConfig):
             drawn = self.bank.texts * plan.contexts_per_text * plan.draws
             if drawn > MOST_DRAWS:
                 raise ValueError(
-                    f"plans: {plan.name}: texts x contexts_per_text x draws is {drawn:,}, and at most {MOST_DRAWS:,} "
-                    "are simulated: give fewer texts, contexts or draws"
+                    f"plans: {plan.name}: texts x contexts_per_text x draws is {integer(drawn)}, and at most "
+                    f"{integer(MOST_DRAWS)} are simulated: give fewer texts, contexts or draws"
                 )
             if self.asked > drawn:
                 raise ValueError(
-                    f"plans: {plan.name}: people answer {self.asked:,} comparisons and only {drawn:,} are drawn: "
-                    "raise draws or responses_per_item"
+                    f"plans: {plan.name}: people answer {integer(self.asked)} comparisons and only {integer(drawn)} "
+                    "are drawn: raise draws or responses_per_item"
                 )
         return self
 
@@ -127,19 +128,26 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
             )
             work = partial(one_study, one.name, world, plan, config.seed)
             rows.append(_row(one.name, each_study(work, config.studies, jobs=jobs, progress=progress)))
+        table = Table(
+            "plans",
+            "What the study would find",
+            COLUMNS,
+            rows,
+            note="The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %).",
+        )
         return Findings(
             title=config.title,
             lines=[
-                f"{config.title}: {config.studies:,} simulated studies of each plan; {config.bank.texts:,} texts, "
-                f"{config.asked:,} comparisons asked.",
+                f"{config.title}: {integer(config.studies)} simulated studies of each plan; "
+                f"{integer(config.bank.texts)} texts, {integer(config.asked)} comparisons asked.",
                 *cost_lines(self.costs),
             ],
-            tables=[Table("plans", "What the study would find", COLUMNS, rows, layouts=[_layout(rows)])],
+            tables=[table],
             notes=[
                 "Simulated people and generators stand in for yours: compare the plans with each other.",
                 "Where the mean estimate is far from the truth, the interval is not one for the truth.",
             ],
-            data={str(row[0]): dict(zip([one.name for one in COLUMNS[1:]], row[1:], strict=True)) for row in rows},
+            data={row.pop("plan"): row for row in table.records()},
         )
 
 
@@ -161,20 +169,3 @@ def _row(name: str, studies: list[list[float]]) -> list[Any]:
         len(table),
         POWER * width / (2 * 1.959964),
     ]
-
-
-def _layout(rows: list[list[Any]]) -> Layout:
-    header = ["plan", "contexts", "answers", "truth", "estimate", "width", "holds the truth", "difference found"]
-    shown = [
-        [
-            row[0],
-            f"{row[1]:,.0f}",
-            f"{row[2]:,.0f}",
-            *("-" if value is None else f"{value:.3f}" for value in row[3:6]),
-            "-" if row[6] is None else f"{100 * row[6]:.0f} %",
-            "-" if row[8] is None else f"{row[8]:.3f}",
-        ]
-        for row in rows
-    ]
-    note = "The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %)."
-    return Layout(header, shown, note=note)

@@ -1,6 +1,5 @@
 """All figures of comparisons of next tokens, for studies and for answers that somebody has, as a report."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from predictors.evaluation.scoring import finite
-from survey.contracts.reports import Findings, Layout, Picture, ReportFile, Table
-from survey.contracts.tables import Column
-from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, Whisker
+from survey.contracts.reports import Findings, Picture
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
+from survey.figures.words import number
 from survey.instruments.token_comparison.analysis.checking import CheckModel, KnownLoss, check, log_odds_of_model
 from survey.instruments.token_comparison.analysis.estimating import (
     ComparisonAnswers,
@@ -39,22 +39,30 @@ LOSSES = (
     ),
     Column("contexts", "number", "Contexts that the figure is over.", whole=True),
     Column("comparisons", "number", "Different comparisons that were answered.", whole=True),
-    Column("difference", "number", "L - L_G: loss less the generator's, nats a token."),
-    Column("error_texts", "number", "Error 1: its standard error over contexts."),
-    Column("error_draws", "number", "Error 2: that of the draws and answers within contexts."),
+    Column("difference", "number", "L - L_G: loss less the generator's, nats a token.", heading="L - L_G", digits=3),
+    Column("error_texts", "number", "Error 1: its standard error over contexts.", heading="error 1", digits=3),
+    Column("error_draws", "number", "Error 2: that of the draws and answers within contexts.", digits=3),
     Column("low", "number", "The difference less 2 times error 1."),
     Column("high", "number", "The difference and 2 times error 1."),
-    Column(
-        "resampled_low",
+    FigureColumn(
+        "resampled",
         "number",
-        "Lower end of the 95 % interval by resampling texts and people; empty for rounded chances.",
+        "Ends alone.",
+        heading="95 %, texts and people",
+        in_file=False,
+        low="Lower end of the 95 % interval by resampling texts and people; empty for rounded chances.",
     ),
-    Column("resampled_high", "number", "Its upper end."),
     Column("generator_loss", "number", "L_G: the generator's loss on the same contexts, nats a token."),
-    Column("loss", "number", "L, nats a token."),
-    Column("perplexity", "number", "exp(L); empty where no model is checked beside it, or draws are too few."),
-    Column("perplexity_low", "number", "exp of L less 2 times its standard error."),
-    Column("perplexity_high", "number", "exp of L and 2 times its standard error."),
+    Column("loss", "number", "L, nats a token.", heading="L", digits=3),
+    FigureColumn(
+        "perplexity",
+        "number",
+        "exp(L); empty where no model is checked beside it, or draws are too few.",
+        digits=1,
+        interval="2 errors",
+        low="exp of L less 2 times its standard error.",
+        high="exp of L and 2 times its standard error.",
+    ),
     Column("true_difference", "number", "What L - L_G of this model truly is on these contexts; empty for people."),
     Column("true_loss", "number", "What its loss truly is."),
 )
@@ -63,28 +71,28 @@ PERSONS = (
     Column("who", "text", "The person, or a model that answers the same comparisons with rounded chances."),
     Column("answers", "number", "Comparisons of this person.", whole=True),
     Column("contexts", "number", "Contexts that the figure is over.", whole=True),
-    Column("difference", "number", "L - L_G, nats a token."),
-    Column("error_texts", "number", "Error 1: its standard error over contexts."),
-    Column("perplexity", "number", "exp(L); empty where no model is checked beside it."),
-    Column("true_difference", "number", "What is true of this model on these contexts; empty for a person."),
+    Column("difference", "number", "L - L_G, nats a token.", heading="L - L_G", digits=3),
+    Column("error_texts", "number", "Error 1: its standard error over contexts.", heading="error 1", digits=3),
+    Column("perplexity", "number", "exp(L); empty where no model is checked beside it.", digits=1),
+    Column("true_difference", "number", "What is true of this model on these contexts; empty for a person.", digits=3),
 )
 DRAWS = (
     Column("who", "text", "people, or a model."),
     Column("draws", "number", "Draws of a context that are used.", whole=True),
-    Column("difference", "number", "L - L_G with so many draws, nats a token: a mean over 20 random orders."),
-    Column("true_difference", "number", "What is true of the model on these contexts; empty for people."),
+    Column("difference", "number", "L - L_G with so many draws, nats a token: a mean over 20 random orders.", digits=3),
+    Column("true_difference", "number", "What is true of the model on these contexts; empty for people.", digits=3),
 )
 CONTEXTS = (
     Column("context", "text", "The context."),
     Column("text", "text", "The text that it begins."),
     Column("draws", "number", "Draws of the generator.", whole=True),
-    Column("same", "number", "How many of them are the true token itself.", whole=True),
+    Column("same", "number", "How many of them are the true token itself.", whole=True, heading="true token drawn"),
     Column("comparisons", "number", "Different other tokens.", whole=True),
-    Column("asked", "number", "How many of these were answered.", whole=True),
+    Column("asked", "number", "How many of these were answered.", whole=True, heading="answered"),
     Column("answers", "number", "Answers of people.", whole=True),
     Column("log_g_true", "number", "Natural logarithm of the generator's probability of the true token."),
-    Column("log_e", "number", "ln e_c; empty where nothing was answered."),
-    Column("relative_error", "number", "Standard error of e_c divided by e_c."),
+    Column("log_e", "number", "ln e_c; empty where nothing was answered.", heading="ln e", digits=3),
+    Column("relative_error", "number", "Standard error of e_c divided by e_c.", heading="error", digits=3),
     Column("weight", "number", "1 / the chance of the context to be in the study."),
 )
 ONE_DISTRIBUTION = (
@@ -105,6 +113,7 @@ NO_CHECK = (
     "probabilities of both tokens are known"
 )
 SHOWN = 40
+SOME_DRAWS = (1, 2, 5, 10, 20, 40, 80)
 FEWEST_OF_PERSON = 10  # answers; a person with fewer has no line
 
 
@@ -150,7 +159,7 @@ class Figures:
         if has_enough_draws(self.rise, self.people.interval):
             return ""
         return (
-            f"too few draws: with half of them the figure is {abs(self.rise):.3f} nats "
+            f"too few draws: with half of them the figure is {number(abs(self.rise), 3)} nats "
             f"{'lower' if self.rise > 0 else 'higher'}, and with more it would still move. Its interval says too much, "
             "and no perplexity is shown: raise draws, or take a generator nearer to people"
         )
@@ -273,39 +282,32 @@ def findings(
     )
 
 
-def json_file(found: Findings) -> ReportFile:
-    """The whole of it as a file, for findings that are about no study."""
-    content = json.dumps(found.data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return ReportFile("token_comparison.json", content.encode)
-
-
 def _lines(figures: Figures) -> Iterator[str]:
     people = figures.people
-    low, high = people.within()
     if figures.is_rounded:
-        stated = figures.stated
         yield (
-            f"L - L_G of people by the chances as they stated them, as in the original game: {stated.difference:.3f} "
-            f"(error 1 {stated.error_texts:.3f}, error 2 {stated.error_draws:.3f}); rounding moves that up"
+            "L - L_G of people by the chances as they stated them, as in the original game: "
+            f"{number(figures.stated.difference, 3)} ({_errors(figures.stated)}); rounding moves that up"
         )
     yield (
-        f"L - L_G of people: {people.difference:.3f} nats a token over {people.contexts} contexts "
-        f"({low:.2f} to {high:.2f}, 2 times error 1); error 1 {people.error_texts:.3f}, "
-        f"error 2 {people.error_draws:.3f}; the generator's own loss L_G is {people.generator_loss:.3f}"
+        f"L - L_G of people: {Figure(people.difference, *people.within()).in_words(3)} nats a token over "
+        f"{people.contexts} contexts (2 times error 1 in brackets); {_errors(people)}; the generator's own loss L_G is "
+        f"{number(people.generator_loss, 3)}"
     )
     if not figures.why_no_perplexity and people.interval_of_loss is not None:
-        ends = [math.exp(end) for end in people.interval_of_loss]
-        yield (
-            f"Perplexity of people: {people.perplexity:,.0f} (95 %: {ends[0]:,.0f} to {ends[1]:,.0f}), "
-            "beside the checks:"
-        )
+        perplexity = Figure.between(people.perplexity, map(math.exp, people.interval_of_loss))
+        yield f"Perplexity of people: {perplexity.in_words(0)} (95 % in brackets), beside the checks:"
     for one in figures.checks:
         if one.rounded is not None and one.exact is not None and one.unrounded is not None:
             yield (
-                f"- check {one.name}: the same estimator says {one.unrounded.difference:.3f} "
-                f"({one.rounded.difference:.3f} from rounded chances as they are, {one.exact.difference:.3f} from "
-                f"exact ones), and {one.true:.3f} is true"
+                f"- check {one.name}: the same estimator says {number(one.unrounded.difference, 3)} "
+                f"({number(one.rounded.difference, 3)} from rounded chances as they are, "
+                f"{number(one.exact.difference, 3)} from exact ones), and {number(one.true, 3)} is true"
             )
+
+
+def _errors(loss: Loss) -> str:
+    return f"error 1 {number(loss.error_texts, 3)}, error 2 {number(loss.error_draws, 3)}"
 
 
 def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
@@ -321,25 +323,6 @@ def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
         for answers, loss in ((UNROUNDED, one.unrounded), (ROUNDED, one.rounded), (EXACT, one.exact)):
             if loss is not None:
                 rows.append(_loss_row(one.name, answers, loss, comparisons, true=one))
-    shown = [
-        [
-            str(row[0]),
-            str(row[1]),
-            f"{row[2]:,}",
-            _number(row[4]),
-            _number(row[5]),
-            _number(row[6]),
-            "-" if row[9] is None else f"{row[9]:.2f} to {row[10]:.2f}",
-            _number(row[12]),
-            "-" if row[13] is None else f"{row[13]:,.1f}",
-            _number(row[16]),
-        ]
-        for row in rows
-    ]
-    header = [
-        "who", "answers", "contexts", "L - L_G", "error 1", "error 2", "95 %, texts and people", "L", "perplexity",
-        "true L - L_G",
-    ]  # fmt: skip
     note = (
         "Rounded: the model answers with the chance that is nearest among those that people choose from. Unrounded: "
         "with the odds that are to be expected behind it."
@@ -349,8 +332,15 @@ def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
         "Loss of people, and of models of known loss",
         LOSSES,
         rows,
-        layouts=[Layout(header, shown)],
         note=note,
+        views=[
+            TableView(
+                [
+                    *("who", "answers", "contexts", "difference", "error_texts", "error_draws", "resampled"),
+                    *("loss", "perplexity", "true_difference"),
+                ]
+            )
+        ],
     )
 
 
@@ -364,86 +354,59 @@ def _loss_row(
     holds: bool = True,
     true: KnownLoss | None = None,
 ) -> list[Any]:
-    resampled = (loss.interval if holds else None) or (None, None)
-    ends = loss.perplexity_within() if whole else (None, None)
     return [
         who,
         answers,
         loss.contexts,
         comparisons,
-        finite(loss.difference),
-        finite(loss.error_texts),
-        finite(loss.error_draws),
-        *(finite(end) for end in loss.within()),
-        *resampled,
-        finite(loss.generator_loss),
-        finite(loss.loss),
-        finite(loss.perplexity) if whole else None,
-        *(finite(end) for end in ends),
-        None if true is None else finite(true.true),
-        None if true is None else finite(true.true_loss),
+        loss.difference,
+        loss.error_texts,
+        loss.error_draws,
+        *loss.within(),
+        Figure.between(None, loss.interval if holds else None),
+        loss.generator_loss,
+        loss.loss,
+        Figure(loss.perplexity, *loss.perplexity_within()) if whole else Figure(),
+        None if true is None else true.true,
+        None if true is None else true.true_loss,
     ]
 
 
 def _persons_table(figures: Figures) -> Table:
     rows: list[list[Any]] = []
     for name, count, loss, checks in figures.persons:
-        perplexity = finite(loss.perplexity) if checks else None
-        rows.append([name, PEOPLE, count, loss.contexts, loss.difference, finite(loss.error_texts), perplexity, None])
-        for one in checks:
-            if one.rounded is not None:
-                own = one.rounded
-                rows.append(
-                    [
-                        name,
-                        one.name,
-                        count,
-                        own.contexts,
-                        own.difference,
-                        finite(own.error_texts),
-                        finite(own.perplexity),
-                        finite(one.true),
-                    ]
-                )
-    shown = [
-        [
-            row[0][:12],
-            row[1],
-            str(row[2]),
-            str(row[3]),
-            _number(row[4]),
-            _number(row[5]),
-            "-" if row[6] is None else f"{row[6]:,.1f}",
-            _number(row[7]),
+        own = [(PEOPLE, loss, bool(checks), None), *((one.name, one.rounded, True, one.true) for one in checks)]
+        rows += [
+            [
+                name,
+                who,
+                count,
+                answered.contexts,
+                answered.difference,
+                answered.error_texts,
+                answered.perplexity if whole else None,
+                true,
+            ]
+            for who, answered, whole, true in own
+            if answered is not None
         ]
-        for row in rows[:SHOWN]
-    ]
-    header = ["person", "who", "answers", "contexts", "L - L_G", "error 1", "perplexity", "true L - L_G"]
     note = (
         "Each person alone has few draws of a context, so that these figures are further below the truth than those of "
         "all together; the models beside a person answer the same comparisons, rounded."
     )
-    return Table("persons", "Each person alone", PERSONS, rows, layouts=[Layout(header, shown)], note=note)
+    return Table("persons", "Each person alone", PERSONS, rows, note=note, views=[TableView(most=SHOWN)])
 
 
 def _draws_table(figures: Figures) -> Table:
-    rows = [
-        [name, n, finite(value), None if true is None else finite(true)]
-        for name, points, true in figures.curves
-        for n, value in points
-    ]
-    shown = []
-    for name, points, true in figures.curves:
-        some: dict[int, float] = dict(points)
-        last = max(some, default=1)
-        at = sorted({n for n in (1, 2, 5, 10, 20, 40, 80, last) if n in some})
-        shown += [[name, str(n), _number(some[n]), _number(true)] for n in at]
+    rows = [[name, n, value, true] for name, points, true in figures.curves for n, value in points]
+    last = {row[0]: row[1] for row in rows}
+    some = [place for place, row in enumerate(rows) if row[1] in (*SOME_DRAWS, last[row[0]])]
     return Table(
         "draws",
         "The estimate by the number of draws",
         DRAWS,
         rows,
-        layouts=[Layout(["who", "draws", "L - L_G", "true"], shown)],
+        views=[TableView(rows=some)],
         note="A line that still rises at its end says that more draws would raise the estimate.",
     )
 
@@ -471,29 +434,26 @@ def _contexts_table(material: StudyComparisons) -> Table:
         ]
         for place in range(c.contexts)
     ]
-    highest = sorted(rows, key=lambda row: -(row[8] if row[8] is not None else -math.inf))[:SHOWN]
-    layout = Layout(
-        ["context", "draws", "true token drawn", "comparisons", "answered", "answers", "ln e", "error"],
-        [[str(row[0]), *(str(row[at]) for at in (2, 3, 4, 5, 6)), _number(row[8]), _number(row[9])] for row in highest],
-        note="Those that cost people most; the file has all." if len(rows) > len(highest) else "",
+    dearest = sorted(range(len(rows)), key=lambda place: -(rows[place][8] if rows[place][8] is not None else -math.inf))
+    view = TableView(
+        ["context", "draws", "same", "comparisons", "asked", "answers", "log_e", "relative_error"],
+        rows=dearest,
+        most=SHOWN,
+        note="Those that cost people most come first.",
     )
-    return Table("contexts", "Contexts", CONTEXTS, rows, layouts=[layout])
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{round(value, 3) + 0.0:.3f}"
+    return Table("contexts", "Contexts", CONTEXTS, rows, views=[view])
 
 
 def _pictures(figures: Figures) -> Iterator[Picture]:
     people = figures.people
-    rows = [ForestRow(PEOPLE, [Whisker(people.difference, *people.within())])]
+    rows = [ForestRow(PEOPLE, [Figure.between(people.difference, people.within())])]
     for one in (*figures.checks, figures.generator):
         answered = one.unrounded if figures.is_rounded else one.exact
         if answered is not None:
             rows.append(
                 ForestRow(
                     one.name,
-                    [Whisker(None), Whisker(answered.difference, *answered.within()), Whisker(one.true)],
+                    [Figure(), Figure.between(answered.difference, answered.within()), Figure(one.true)],
                 )
             )
     yield Picture.of(

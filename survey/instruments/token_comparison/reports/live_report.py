@@ -2,11 +2,12 @@
 
 from django.db.models import Avg, Count, Q
 
-from survey.contracts.reports import Findings, Given, Layout, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Report
 from survey.exceptions import StateRefused
+from survey.figures import Column, Table
+from survey.figures.words import integer, percent
 from survey.models import Study
-from survey.services.answers.counting import counting
+from survey.services.results.so_far import ANSWER, by_stage
 
 from ..analysis.rewards import UNSURE
 from ..models import StatedChance
@@ -17,10 +18,9 @@ STAGES = (
     Column("people", "number", "Who gave them.", whole=True),
     Column("contexts", "number", "Contexts with an answer.", whole=True),
     Column("towards_true", "share", "Of the answers, those that gave the true token more than 50 %."),
-    Column("unsure", "share", "Of the answers, those of 50 %."),
-    Column("reward", "number", "Mean reward of an answer, in points."),
+    Column("unsure", "share", "Of the answers, those of 50 %.", heading="50 %"),
+    Column("reward", "number", "Mean reward of an answer, in points.", heading="mean reward", digits=1),
 )
-ANSWER = "response__assignment"
 TOWARDS_TRUE = Q(true_is_left=True, percent_left__gt=UNSURE) | Q(true_is_left=False, percent_left__lt=UNSURE)
 
 
@@ -28,47 +28,29 @@ class ComparisonLive(Report):
     """How many answers there are at how many contexts, and how many lean towards the true token."""
 
     def make(self, study: Study, given: Given) -> Findings:
-        counted = counting(study.main_stages()).order_by().values("pk")
-        by_stage = (
-            StatedChance.objects.filter(**{f"{ANSWER}__in": counted})
-            .values(f"{ANSWER}__slot__stage__index")
-            .annotate(
-                answers=Count("pk"),
-                people=Count(f"{ANSWER}__sitting__respondent", distinct=True),
-                contexts=Count(f"{ANSWER}__slot__item__token_pair__context", distinct=True),
-                towards=Count("pk", filter=TOWARDS_TRUE),
-                unsure=Count("pk", filter=Q(percent_left=UNSURE)),
-                mean=Avg("reward"),
-            )
-            .order_by(f"{ANSWER}__slot__stage__index")
+        rows = by_stage(
+            study,
+            StatedChance,
+            answers=Count("pk"),
+            contexts=Count(f"{ANSWER}__slot__item__token_pair__context", distinct=True),
+            towards_true=Count("pk", filter=TOWARDS_TRUE),
+            unsure=Count("pk", filter=Q(percent_left=UNSURE)),
+            mean=Avg("reward"),
         )
-        found = list(by_stage)
-        if not found:
+        if not rows:
             raise StateRefused(f"{study.slug}: no comparison counts yet")
-        rows = [
-            (
-                row[f"{ANSWER}__slot__stage__index"],
-                row["answers"],
-                row["people"],
-                row["contexts"],
-                row["towards"] / row["answers"],
-                row["unsure"] / row["answers"],
-                float(row["mean"]),
-            )
-            for row in found
-        ]
-        answers, towards = sum(row["answers"] for row in found), sum(row["towards"] for row in found)
-        shown = [
-            [*(f"{value:,}" for value in row[:4]), f"{100 * row[4]:.1f} %", f"{100 * row[5]:.1f} %", f"{row[6]:.1f}"]
-            for row in rows
-        ]
-        header = ["stage", "answers", "people", "contexts", "more for the true one", "50 %", "mean reward"]
+        answers, towards = sum(row["answers"] for row in rows), sum(row["towards_true"] for row in rows)
+        for row in rows:
+            row["towards_true"] /= row["answers"]
+            row["unsure"] /= row["answers"]
+            row["reward"] = float(row.pop("mean"))
         return Findings(
             title=f"Comparisons so far: {study.title}",
             lines=[
-                f"{answers:,} answers so far; {100 * towards / answers:.1f} % gave the true token more than {UNSURE} %."
+                f"{integer(answers)} answers so far; {percent(towards / answers)} gave the true token more than "
+                f"{UNSURE} %."
             ],
-            tables=[Table("stages_so_far", "Answers by stage", STAGES, rows, layouts=[Layout(header, shown)])],
+            tables=[Table("stages_so_far", "Answers by stage", STAGES, rows)],
             notes=["The shares are of the answers that came in. People's loss, with its checks: token_comparison."],
             data={"answers": answers, "towards_true": towards, "stages": len(rows)},
         )

@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import Findings, ReportFile
 from survey.exceptions import HunchError
+from survey.figures.words import integer
 from survey.instruments.token_comparison.analysis.checking import CheckModel
 from survey.instruments.token_comparison.analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
 from survey.services.banks.csv_rows import csv_rows, number_of
 from survey.services.banks.importing import Problems
 from survey.services.base.seeds import generator
 
-from .findings import StudyComparisons, findings, json_file, work_out
+from .findings import StudyComparisons, findings, work_out
 
 SEED = 0
 REQUIRED = ("person", "context", "multiplicity", "percent_true", "log_g_true", "log_g_other")
@@ -86,19 +87,12 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
         figures,
         title="Comparisons of next tokens",
         lines=[
-            f"{people} people, {asked:,} answers, {c.contexts} contexts in {len(built.texts)} texts; "
-            f"{round(float(c.same.sum())):,} of {round(float(c.draws.sum())):,} draws are the true token itself"
+            f"{people} people, {integer(asked)} answers, {c.contexts} contexts in {len(built.texts)} texts; "
+            f"{integer(round(float(c.same.sum())))} of {integer(round(float(c.draws.sum())))} draws are the true token "
+            "itself"
         ],
     )
-    return Findings(
-        title=found.title,
-        lines=found.lines,
-        tables=found.tables,
-        pictures=found.pictures,
-        files=[json_file(found)],
-        notes=found.notes,
-        data=found.data,
-    )
+    return replace(found, files=[ReportFile.of_json("token_comparison.json", found.data)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from django.db.models import Count, Sum
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Findings, Given, Report
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import integer
 from survey.instruments.token_comparison.models import StatedChance
 from survey.instruments.token_comparison.options import ComparisonOptions
 from survey.instruments.token_comparison.study_table import StudyTable
@@ -64,10 +65,11 @@ class TokenComparisonReport(Report):
             figures,
             title="Comparisons of next tokens",
             lines=[
-                f"{len(set(table.people)):,} people, {len(table.people):,} answers, {c.contexts} contexts in "
-                f"{len(table.texts)} texts; {round(float(c.same.sum())):,} of {round(float(c.draws.sum())):,} draws "
-                "are the true token itself and were not asked",
-                f"{floor:,} of {sittings:,} completed sittings ended at 0 points or below, which pay no bonus",
+                f"{integer(len(set(table.people)))} people, {integer(len(table.people))} answers, {c.contexts} "
+                f"contexts in {len(table.texts)} texts; {integer(round(float(c.same.sum())))} of "
+                f"{integer(round(float(c.draws.sum())))} draws are the true token itself and were not asked",
+                f"{integer(floor)} of {integer(sittings)} completed sittings ended at 0 points or below, which pay no "
+                "bonus",
             ],
             notes=[
                 *table.notes,

@@ -1,14 +1,12 @@
 """The report `agreement`: how far people and models agree on the same items, beside the ceiling that people set."""
 
-from typing import Any
-
-from survey.contracts.reports import Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Findings, Given, Picture, Report
+from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
 
 from .agreeing import ReaderAgreement, agreement
-from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, with_interval
+from .common import ARGUMENTS, asked_of, figure_column, in_words
 from .reading import read
 
 COLUMNS = (
@@ -16,19 +14,24 @@ COLUMNS = (
     Column("reader", "text", "The model, judge or predictor."),
     Column("kind", "text", "model, judge or predictor."),
     Column("items", "number", "Items that both people and the reader answered.", whole=True),
-    Column("several", "number", "Of these, answered by two people or more.", whole=True),
+    Column("several", "number", "Of these, answered by two people or more.", whole=True, heading="by 2 people"),
     Column("answers", "number", "People’s answers to these items.", whole=True),
     Column("people", "number", "Who gave them.", whole=True),
-    *columns_of("correlation", "number", "Correlation of the items’ mean answers with the reader, by the design."),
-    *columns_of("ceiling", "number", "The correlation that a perfect reader would have: people’s noise sets it."),
-    *columns_of("corrected", "number", "Correlation of what all people would say with the reader."),
-    *columns_of("same", "share", "How often an answer is what the reader holds for more likely."),
-    *columns_of("two_people", "share", "How often two people give the same answer to an item."),
+    figure_column(
+        "correlation",
+        "number",
+        "Correlation of the items’ mean answers with the reader, by the design.",
+        heading="agreement",
+    ),
+    figure_column("ceiling", "number", "The correlation that a perfect reader would have: people’s noise sets it."),
+    figure_column("corrected", "number", "Correlation of what all people would say with the reader."),
+    figure_column("same", "share", "How often an answer is what the reader holds for more likely.", digits=0),
+    figure_column("two_people", "share", "How often two people give the same answer to an item.", digits=0),
     Column("why", "text", "Why figures are missing; empty if none is."),
 )
 NOTE = (
     "Agreement is a correlation over items, which count by the design. Few people answer an item, and so the ceiling "
-    "is below 1; corrected is agreement divided by the ceiling. In brackets: 95 % intervals by person and item."
+    "is below 1; corrected is agreement divided by the ceiling. Intervals are by person and item."
 )
 
 
@@ -42,48 +45,36 @@ class AgreementReport(Report):
         found = read(study, asked_of(given))
         lines = [(one.event.name, agreement(one, reader)) for one in found.found for reader in one.readers]
         missing = [f"{event}, {one.reader}: {one.why}" for event, one in lines if one.why]
+        table = _table(lines)
         return Findings(
             title=f"Agreement of people and models: {study.title}",
             lines=in_words([one.event for one in found.found]),
-            tables=[_table(lines)],
+            tables=[table],
             pictures=[
                 made
                 for one in found.found
                 if (made := _picture(one.event.name, [line for event, line in lines if event == one.event.name]))
             ],
             notes=[*found.notes, *missing],
-            data={"agreement": [dict(zip((c.name for c in COLUMNS), _row(*line), strict=True)) for line in lines]},
+            data={"agreement": table.records()},
         )
-
-
-def _row(event: str, one: ReaderAgreement) -> list[Any]:
-    facts: list[Any] = [event, one.reader, one.kind, one.items, one.several, one.answers, one.people]
-    figures = (one.correlation, one.ceiling, one.corrected, one.same, one.two_people)
-    return [*facts, *(cell for figure in figures for cell in cells(figure)), one.why]
 
 
 def _table(lines: list[tuple[str, ReaderAgreement]]) -> Table:
     events = list(dict.fromkeys(event for event, _one in lines))
+    names = [column.name for column in COLUMNS]
+    shown = ["reader", "correlation", "ceiling", "corrected", "same", "two_people", "items", "several", "people"]
     return Table(
         "agreement",
         "Agreement",
         COLUMNS,
-        [_row(*line) for line in lines],
+        [{name: event if name == "event" else getattr(line, name) for name in names} for event, line in lines],
         note=NOTE,
-        layouts=[_layout(event, [one for name, one in lines if name == event], len(events) > 1) for event in events],
+        views=[
+            TableView(shown, title=f"Agreement: {event}" if len(events) > 1 else "", where={"event": event})
+            for event in events
+        ],
     )
-
-
-def _layout(event: str, lines: list[ReaderAgreement], titled: bool) -> Layout:
-    choices = any(one.same.is_defined for one in lines)
-    header = ["reader", "agreement", "ceiling", "corrected", *(["same answer", "two people"] if choices else [])]
-    rows = []
-    for one in lines:
-        figures = [with_interval(figure) for figure in (one.correlation, one.ceiling, one.corrected)]
-        if choices:
-            figures += [with_interval(figure, digits=0, percent=True) for figure in (one.same, one.two_people)]
-        rows.append([one.reader, *figures, f"{one.items:,} ({one.several:,})", f"{one.people:,}"])
-    return Layout([*header, "items (by 2 people)", "people"], rows, title=f"Agreement: {event}" if titled else "")
 
 
 def _picture(event: str, lines: list[ReaderAgreement]) -> Picture | None:

@@ -1,18 +1,17 @@
 """The report `calibration`: people, models, judges and predictors on one scale of stated chances."""
 
 import math
-from typing import Any
 
 from predictors.evaluation.scoring import finite
-from predictors.evaluation.scoring import in_words as number
-from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
+from survey.figures.words import short
 from survey.models import Study
 
 from .calibrating import ALL, ForecasterCalibration, calibrations
-from .common import ARGUMENTS, asked_of, cells, columns_of, in_words, with_interval
-from .errors import UNDEFINED, Bounded
+from .common import ARGUMENTS, asked_of, figure_column, in_words
+from .errors import UNDEFINED
 from .reading import read
 
 MOST_LINES = 6
@@ -25,14 +24,25 @@ COLUMNS = (
     Column("answers", "number", "Answers that judge it.", whole=True),
     Column("items", "number", "Items of these.", whole=True),
     Column("people", "number", "Who gave them.", whole=True),
-    *columns_of("bits", "number", "The log score in bits at the floor: mean of -log2 of the chance of what happened."),
-    *columns_of("saved", "number", "Bits that it costs less than the best constant chance, on the same answers."),
-    Column("bits_as_stated", "number", "The log score without a floor; empty where it is infinite."),
-    Column("infinite", "share", "How often what happened had been given chance 0."),
-    *columns_of("chance", "share", "The mean chance."),
-    *columns_of("happened", "share", "How often the event happened."),
-    *columns_of("bias", "number", "The mean chance less how often the event happened."),
+    figure_column(
+        "bits", "number", "The log score in bits at the floor: mean of -log2 of the chance of what happened.", digits=3
+    ),
+    figure_column(
+        "saved", "number", "Bits that it costs less than the best constant chance, on the same answers.", digits=3
+    ),
+    Column(
+        "bits_as_stated",
+        "number",
+        "The log score without a floor; empty where it is infinite.",
+        heading="as stated",
+        digits=3,
+    ),
+    Column("infinite", "share", "How often what happened had been given chance 0.", heading="chance 0"),
+    figure_column("chance", "share", "The mean chance."),
+    figure_column("happened", "share", "How often the event happened."),
+    figure_column("bias", "number", "The mean chance less how often the event happened.", style="percent"),
     Column("why", "text", "Why figures are missing; empty if none is."),
+    Column("who", "text", "Who gave the chances, and about whom.", in_file=False),
 )
 BINS = (
     Column("event", "text", "What was forecast."),
@@ -41,12 +51,12 @@ BINS = (
     Column("bin", "number", "From 1, by rising chance.", whole=True),
     Column("answers", "number", "Answers in it.", whole=True),
     Column("chance", "share", "Their mean chance."),
-    *columns_of("happened", "share", "How often the event happened."),
+    figure_column("happened", "share", "How often the event happened.", digits=0),
 )
 NOTE = (
     "Bits: what happened costs -log2 of the chance that it got; a coin costs 1 and certainty that is right 0. Saved: "
-    "less than the best constant chance, which knows nothing of the items. In brackets: 95 % intervals, by person "
-    "and item."
+    "less than the best constant chance, which knows nothing of the items. Intervals are by person and "
+    "item."
 )
 
 
@@ -67,17 +77,17 @@ class ChancesReport(Report):
         by_event = {one.event.name: calibrations(one, floor=floor, bins=bins) for one in found.found}
         lines = [(event, one) for event, several in by_event.items() for one in several]
         missing = [f"{event}, {_name(one)}: {one.why}" for event, one in lines if one.why]
+        table, reliability = _table(by_event), _reliability(by_event)
         return Findings(
             title=f"Calibration of people and models: {study.title}",
-            lines=[*in_words([one.event for one in found.found]), f"Chances are kept from {floor:g} to {1 - floor:g}."],
-            tables=[_table(by_event, floor), _reliability(by_event)],
+            lines=[
+                *in_words([one.event for one in found.found]),
+                f"Chances are kept from {short(floor)} to {short(1 - floor)}.",
+            ],
+            tables=[table, reliability],
             pictures=[made for event, several in by_event.items() for made in _pictures(event, several)],
             notes=[*found.notes, *dict.fromkeys(missing)],
-            data={
-                "floor": floor,
-                "calibration": [dict(zip((c.name for c in COLUMNS), _row(*line), strict=True)) for line in lines],
-                "reliability": [dict(zip((c.name for c in BINS), row, strict=True)) for row in _bins(by_event)],
-            },
+            data={"floor": floor, "calibration": table.records(), "reliability": reliability.records()},
         )
 
 
@@ -85,60 +95,25 @@ def _name(one: ForecasterCalibration) -> str:
     return f"{one.forecaster}, about {one.about}" if one.about else one.forecaster
 
 
-def _row(event: str, one: ForecasterCalibration) -> list[Any]:
-    return [
-        *(event, one.forecaster, one.kind, one.about, one.answers, one.items, one.people),
-        *cells(one.bits),
-        *cells(one.saved),
-        finite(one.stated),
-        finite(one.infinite),
-        *cells(one.chance),
-        *cells(one.happened),
-        *cells(one.bias),
-        one.why,
-    ]
-
-
-def _table(by_event: dict[str, list[ForecasterCalibration]], floor: float) -> Table:
-    return Table(
-        "calibration",
-        "Calibration",
-        COLUMNS,
-        [_row(event, one) for event, several in by_event.items() for one in several],
-        note=NOTE,
-        layouts=[_layout(event, several, floor, len(by_event) > 1) for event, several in by_event.items()],
-    )
-
-
-def _layout(event: str, lines: list[ForecasterCalibration], floor: float, titled: bool) -> Layout:
-    header = ["who", "bits", "saved", "as stated", "chance 0", "bias", "answers", "people"]
+def _table(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
+    same = [column.name for column in COLUMNS if column.name not in ("event", "bits_as_stated", "infinite", "who")]
     rows = [
-        [
-            _name(one),
-            with_interval(one.bits, digits=3),
-            with_interval(one.saved, digits=3),
-            number(one.stated, 3),
-            _percent(one.infinite),
-            with_interval(one.bias, digits=1, percent=True),
-            f"{one.answers:,}",
-            f"{one.people:,}",
-        ]
-        for one in lines
+        {
+            **{name: getattr(line, name) for name in same},
+            "event": event,
+            "bits_as_stated": line.stated,
+            "infinite": finite(line.infinite),
+            "who": _name(line),
+        }
+        for event, lines in by_event.items()
+        for line in lines
     ]
-    return Layout(header, rows, title=f"Calibration: {event}" if titled else "")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if math.isfinite(share) else "-"
-
-
-def _bins(by_event: dict[str, list[ForecasterCalibration]]) -> list[list[Any]]:
-    return [
-        [event, one.forecaster, one.about, place, part.answers, part.chance, *cells(part.happened)]
-        for event, several in by_event.items()
-        for one in several
-        for place, part in enumerate(one.bins, start=1)
+    shown = ["who", "bits", "saved", "bits_as_stated", "infinite", "bias", "answers", "people"]
+    views = [
+        TableView(shown, title=f"Calibration: {event}" if len(by_event) > 1 else "", where={"event": event})
+        for event in by_event
     ]
+    return Table("calibration", "Calibration", COLUMNS, rows, note=NOTE, views=views)
 
 
 def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
@@ -148,19 +123,21 @@ def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
         "reliability",
         "Reliability: how often it happened, by the chance that was given",
         BINS,
-        _bins(by_event),
-        note="" if len(shown) == len(lines) else "reliability.csv has the others too.",
-        layouts=[
-            Layout(
-                ["chance", "happened", "answers"],
-                [
-                    [_percent(part.chance), with_interval(part.happened, digits=0, percent=True), f"{part.answers:,}"]
-                    for part in one.bins
-                ],
-                title=f"Reliability: {event}, {_name(one)}",
-            )
-            for event, one in shown
+        [
+            [event, line.forecaster, line.about, place, part.answers, part.chance, part.happened]
+            for event, line in lines
+            for place, part in enumerate(line.bins, start=1)
         ],
+        note="" if len(shown) == len(lines) else "reliability.csv has the others too.",
+        views=[
+            TableView(
+                ["chance", "happened", "answers"],
+                title=f"Reliability: {event}, {_name(line)}",
+                where={"event": event, "forecaster": line.forecaster, "about": line.about},
+            )
+            for event, line in shown
+        ]
+        or [TableView(rows=[])],
     )
 
 
@@ -191,8 +168,8 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
             *(
                 Line(
                     _name(one),
-                    [(part.chance, part.happened.value) for part in one.bins],
-                    [_ends(part.happened) for part in one.bins],
+                    [(part.chance, part.happened.number) for part in one.bins],
+                    [part.happened.interval or (math.nan, math.nan) for part in one.bins],
                 )
                 for one in binned[: MOST_LINES - 1]
             ),
@@ -223,7 +200,3 @@ def _bits_rows(lines: list[ForecasterCalibration]) -> tuple[list[str], list[Fore
     bits = {(one.about, one.forecaster): one.bits for one in lines}
     abouts = list(dict.fromkeys(one.about for one in lines))
     return forecasters, [ForestRow(name, [bits.get((name, who), UNDEFINED) for who in forecasters]) for name in abouts]
-
-
-def _ends(figure: Bounded) -> tuple[float, float]:
-    return (figure.low, figure.high) if figure.low is not None and figure.high is not None else (math.nan, math.nan)

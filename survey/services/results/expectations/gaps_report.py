@@ -1,18 +1,17 @@
 """The report `gaps`: where people and models part, by parts of the items and item by item."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from survey.contracts.expectations import Expectations
-from survey.contracts.reports import Argument, Findings, Given, Layout, Picture, Report, Table
-from survey.contracts.tables import Column
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.figures import Column, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
 
-from .common import ARGUMENTS, NOTHING, asked_of, cells, columns_of, in_words, with_interval
-from .errors import Bounded
-from .parting import Gaps, ItemGap, gaps
+from .common import ARGUMENTS, asked_of, figure_column, in_words
+from .parting import Gaps, gaps
 from .reading import read
 
 MOST_PICTURES = 6
@@ -26,10 +25,15 @@ COLUMNS = (
     Column("part", "text", "The part; empty for all of them."),
     Column("answers", "number", "People’s answers.", whole=True),
     Column("items", "number", "Items.", whole=True),
-    Column("people_mean", "share", "The mean of people’s answers, by the design."),
-    Column("reader_mean", "share", "The mean of the reader’s numbers."),
-    *columns_of("gap", "number", "The first less the second."),
-    *columns_of("typical_gap", "number", "Root of the mean squared gap over all items, people’s noise taken off."),
+    Column("people_mean", "share", "The mean of people’s answers, by the design.", heading="people", digits=0),
+    Column("reader_mean", "share", "The mean of the reader’s numbers.", heading="reader", digits=0),
+    figure_column("gap", "number", "The first less the second.", style="percent"),
+    figure_column(
+        "typical_gap",
+        "number",
+        "Root of the mean squared gap over all items, people’s noise taken off.",
+        style="percent",
+    ),
     Column("why", "text", "Why figures are missing; empty if none is."),
 )
 ITEMS = (
@@ -38,17 +42,22 @@ ITEMS = (
     Column("item", "text", "The item’s name."),
     Column("text", "text", "What it is recognised by."),
     Column("answers", "number", "People’s answers.", whole=True),
-    Column("people_mean", "share", "Their mean."),
-    Column("reader_number", "share", "The reader’s number."),
-    Column("gap", "number", "The first less the second, as measured."),
-    Column("shrunk", "number", "The gap with people’s mean drawn towards what is expected of it; empty if unknown."),
-    Column("shrunk_low", "number", "Lower end of its 95 % interval."),
-    Column("shrunk_high", "number", "Its upper end."),
+    Column("people_mean", "share", "Their mean.", heading="people", digits=0),
+    Column("reader_number", "share", "The reader’s number.", heading="reader", digits=0),
+    Column("gap", "number", "The first less the second, as measured.", style="percent", digits=0, signed=True),
+    FigureColumn(
+        "shrunk",
+        "number",
+        "The gap with people’s mean drawn towards what is expected of it; empty if unknown.",
+        heading="drawn in",
+        style="percent",
+        digits=0,
+    ),
     Column("said", "text", "The commonest answers with their counts, where there are more than two.", written=True),
 )
 NOTE = (
     "A gap is people less reader: above 0 people expect more of the event than the reader. Items count by the design. "
-    "In brackets: 95 % intervals by person and item."
+    "Intervals are by person and item."
 )
 ITEMS_NOTE = (
     "The largest of many gaps are partly chance. Drawn in: people’s mean is drawn towards what the reader’s number "
@@ -67,105 +76,89 @@ class GapsReport(Report):
         found = read(study, asked_of(given))
         parted = [(one, gaps(one, reader)) for one in found.found for reader in one.readers]
         missing = [f"{one.event.name}, {of.reader}: {of.why}" for one, of in parted if of.why]
+        table = _table(parted)
         return Findings(
             title=f"Where people and models part: {study.title}",
             lines=in_words([one.event for one in found.found]),
-            tables=[_table(parted), _items_table(parted, shown)],
+            tables=[table, _items_table(parted, shown)],
             pictures=_pictures(parted),
             notes=[*found.notes, *missing],
-            data={
-                "gaps": [dict(zip((c.name for c in COLUMNS), row, strict=True)) for row in _rows(parted)],
-            },
+            data={"gaps": table.records()},
         )
 
 
 Parted = Sequence[tuple[Expectations, Gaps]]
 
 
-def _rows(parted: Parted) -> list[list[Any]]:
-    return [
-        [
-            *(one.event.name, of.reader, of.kind, part.division, part.part, part.answers, part.items),
-            *(part.people, part.reader),
-            *cells(part.gap),
-            *(cells(of.typical) if not part.division else [None, None, None]),
-            of.why if not part.division else "",
-        ]
+def _table(parted: Parted) -> Table:
+    rows = [
+        {
+            "event": one.event.name,
+            "reader": of.reader,
+            "kind": of.kind,
+            "division": part.division,
+            "part": part.part,
+            "answers": part.answers,
+            "items": part.items,
+            "people_mean": part.people,
+            "reader_mean": part.reader,
+            "gap": part.gap,
+            "typical_gap": None if part.division else of.typical,
+            "why": "" if part.division else of.why,
+        }
         for one, of in parted
         for part in of.parts
     ]
+    views = [
+        TableView(
+            ["division", "part", "gap", "typical_gap", "people_mean", "reader_mean", "items", "answers"],
+            title=f"{one.event.name}: people and {of.reader}",
+            where={"event": one.event.name, "reader": of.reader},
+            note="The first row is all items.",
+        )
+        for one, of in parted
+    ]
+    return Table("gaps", "The gap map", COLUMNS, rows, note=NOTE, views=views)
 
 
-def _table(parted: Parted) -> Table:
-    layouts = []
-    for one, of in parted:
-        rows = [
-            [
-                part.part or "all items",
-                with_interval(part.gap, digits=1, percent=True),
-                f"{100 * part.people:.0f} %",
-                f"{100 * part.reader:.0f} %",
-                f"{part.items:,}",
-                f"{part.answers:,}",
-            ]
-            for part in of.parts
-        ]
-        typical = with_interval(of.typical, digits=1, percent=True)
-        note = "" if typical == NOTHING else f"Typical gap of an item, people’s noise taken off: {typical}."
-        header = ["part", "gap", "people", "reader", "items", "answers"]
-        layouts.append(Layout(header, rows, title=f"{one.event.name}: people and {of.reader}", note=note))
-    return Table("gaps", "The gap map", COLUMNS, _rows(parted), note=NOTE, layouts=layouts)
-
-
-def _items_table(parted: Parted, shown: int) -> Table:
-    rows: list[list[Any]] = []
-    layouts = []
-    verbatim = any(len(one.said) for one, _of in parted)
+def _items_table(parted: Parted, most: int) -> Table:
+    rows: list[dict[str, Any]] = []
+    views = []
     for one, of in parted:
         said = _said(one)
         texts = one.items.texts or [""] * len(one.items)
-        for item in of.items:
-            ends = cells(item.shrunk)
-            label = one.items.labels[item.item]
-            facts = [one.event.name, of.reader, label, texts[item.item], item.answers, item.people, item.reader]
-            rows.append([*facts, item.gap, *ends, said.get(item.item, "")])
-        if shown and of.items:
-            layouts.append(_items_layout(one, of, texts, said, shown))
+        rows += [
+            {
+                "event": one.event.name,
+                "reader": of.reader,
+                "item": one.items.labels[item.item],
+                "text": texts[item.item],
+                "answers": item.answers,
+                "people_mean": item.people,
+                "reader_number": item.reader,
+                "gap": item.gap,
+                "shrunk": item.shrunk,
+                "said": said.get(item.item, ""),
+            }
+            for item in of.items
+        ]
+        if most and of.items:
+            view = TableView(
+                ["item", "text", "people_mean", "reader_number", "gap", "shrunk", "answers", "said"],
+                title=f"{one.event.name}: people and {of.reader}, the items with the largest gaps",
+                where={"event": one.event.name, "reader": of.reader},
+                most=most,
+            )
+            views.append(view)
     return Table(
         "gap_items",
         "Items on which people and models part most",
         ITEMS,
         rows,
-        note=ITEMS_NOTE if layouts else "",
-        layouts=layouts or [Layout(["item"], [])],
-        verbatim=verbatim,
+        note=ITEMS_NOTE if views else "",
+        views=views or [TableView(rows=[])],
+        verbatim=any(len(one.said) for one, _of in parted),
     )
-
-
-def _items_layout(one: Expectations, of: Gaps, texts: Sequence[str], said: Mapping[int, str], shown: int) -> Layout:
-    header = ["item", "people", "reader", "gap", "drawn in", "answers", *(["said"] if said else [])]
-    rest = f"The first {shown} of {len(of.items)} items; gap_items.csv has all." if len(of.items) > shown else ""
-    return Layout(
-        header,
-        [
-            [
-                " ".join(filter(None, (one.items.labels[item.item], texts[item.item]))),
-                f"{100 * item.people:.0f} %",
-                f"{100 * item.reader:.0f} %",
-                f"{100 * item.gap:+.0f} %",
-                _drawn_in(item),
-                f"{item.answers:,}",
-                *([said.get(item.item, "")] if said else []),
-            ]
-            for item in of.items[:shown]
-        ],
-        title=f"{one.event.name}: people and {of.reader}, the items with the largest gaps",
-        note=rest,
-    )
-
-
-def _drawn_in(item: ItemGap) -> str:
-    return with_interval(item.shrunk, digits=0, percent=True)
 
 
 def _said(one: Expectations) -> dict[int, str]:
@@ -189,7 +182,7 @@ def _pictures(parted: Parted) -> list[Picture]:
         parts = _drawn_parts(of)
         if not any(part.gap.is_defined for part in parts):
             continue
-        rows = [ForestRow(part.part or "all items", (_in_points(part.gap),)) for part in parts]
+        rows = [ForestRow(part.part or "all items", (part.gap.times(100),)) for part in parts]
         found.append(_picture(place, f"{one.event.name}: people less {of.reader}", rows))
     return found
 
@@ -198,8 +191,8 @@ def _drawn_parts(of: Gaps) -> list[Any]:
     """All items, then the parts of the first division, the largest gaps first; not more than fit."""
     first = next((part.division for part in of.parts if part.division), "")
     parts = [part for part in of.parts if part.division and part.division == first]
-    parts.sort(key=lambda part: -abs(part.gap.value))
-    kept = sorted(parts[:MOST_PARTS], key=lambda part: -part.gap.value)
+    parts.sort(key=lambda part: -abs(part.gap.number))
+    kept = sorted(parts[:MOST_PARTS], key=lambda part: -part.gap.number)
     return [*(part for part in of.parts if not part.division), *kept]
 
 
@@ -213,8 +206,3 @@ def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:
             title=title, x=Axis("gap in percentage points; above 0 people expect more"), rows=rows, mark_at=0.0
         ),
     )
-
-
-def _in_points(figure: Bounded) -> Bounded:
-    ends = [None if end is None else 100 * end for end in (figure.low, figure.high)]
-    return Bounded(100 * figure.value, *ends)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
+from survey.figures.csv_lines import csv_lines
 from survey.models import Study
-from survey.services.base.csv_lines import csv_lines
 from survey.services.base.writing import replace_file
 from survey.services.results.export.codebook import CODEBOOK_HEADER, codebook, codebook_page
 from survey.services.results.export.columns import columns_of

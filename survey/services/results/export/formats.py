@@ -13,7 +13,7 @@ from typing import Any
 
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
-from survey.services.base.csv_lines import csv_line, csv_text
+from survey.figures.csv_lines import csv_line, csv_text
 
 CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
 FORMATS = (CSV, JSON_LINES, PARQUET)

@@ -15,29 +15,29 @@ import numpy as np
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.contracts.reports import Findings, Given
 from survey.exceptions import HunchError
-from survey.instruments.belief_update.reports.aligning import model_rows, rules_of
-from survey.instruments.belief_update.reports.alignment import (
-    PAPER_ALPHAS,
-    PAPER_AVERAGES,
-    AlignmentComparison,
-    Averages,
-    Trial,
-)
-from survey.instruments.belief_update.reports.alignment_files import match, read_answers, read_questions, read_sample
-from survey.instruments.belief_update.reports.alignment_report import LARGEST_ALPHA, MOST_SAMPLES, AlignmentReport
-from survey.instruments.belief_update.reports.alignment_tables import (
-    accuracy_picture,
-    differences_table,
-    scores_table,
-)
-from survey.instruments.belief_update.reports.domination import (
+from survey.instruments.belief_update.reports.alignment.aligning import model_rows, rules_of
+from survey.instruments.belief_update.reports.alignment.domination import (
     DeploymentGap,
     Domination,
     deployment_gaps,
     dominations,
     resampled_pairs,
 )
-from survey.instruments.belief_update.reports.domination_report import deployed_table, pairs_table
+from survey.instruments.belief_update.reports.alignment.domination_report import deployed_table, pairs_table
+from survey.instruments.belief_update.reports.alignment.files import match, read_answers, read_questions, read_sample
+from survey.instruments.belief_update.reports.alignment.report import LARGEST_ALPHA, MOST_SAMPLES, AlignmentReport
+from survey.instruments.belief_update.reports.alignment.scores import (
+    PAPER_ALPHAS,
+    PAPER_AVERAGES,
+    AlignmentComparison,
+    Averages,
+    Trial,
+)
+from survey.instruments.belief_update.reports.alignment.tables import (
+    accuracy_picture,
+    differences_table,
+    scores_table,
+)
 from survey.services.banks import importing as question_banks
 from survey.services.studies import finding
 
@@ -174,9 +174,9 @@ def _from_files(
             scores_table(
                 [comparison.score(name, alphas) for name in names],
                 pairs=len(pairs),
-                note="In brackets: 95 % intervals, pairs resampled; predictions and mean beliefs as given.",
+                note="For the intervals, pairs are resampled; predictions and mean beliefs are as given.",
             ),
-            differences_table(differences, alphas),
+            differences_table(differences),
             *([pairs_table(pairs_of_models, holding), deployed_table(gaps, holding)] if pairs_of_models else []),
         ],
         pictures=[accuracy_picture(comparison)],

@@ -5,7 +5,7 @@ A short name of `report SLUG composition`.
 
 from survey.console.reports import ShortName
 
-from ...reports.composition_report import CompositionReport
+from ...reports.composition.report import CompositionReport
 
 
 class Command(ShortName):

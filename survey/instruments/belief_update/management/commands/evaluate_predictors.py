@@ -26,8 +26,8 @@ from survey.console.progress_bars import bar
 from survey.console.reports import add_png_argument, check_png
 from survey.exceptions import HunchError
 from survey.instruments.belief_update import predictor_report
-from survey.instruments.belief_update.reports import releasing
-from survey.instruments.belief_update.reports.alignment_files import read_pairs
+from survey.instruments.belief_update.reports.alignment.files import read_pairs
+from survey.instruments.belief_update.reports.release import releasing
 from survey.services.banks.decoding import json_of
 from survey.services.base import keys
 from survey.services.results import reports

@@ -5,7 +5,7 @@ A short name of `report SLUG human_calibration people_study=SLUG2`.
 
 from survey.console.reports import ShortName
 
-from ...reports.calibration_report import CalibrationReport
+from ...reports.calibration.report import CalibrationReport
 
 
 class Command(ShortName):

@@ -19,10 +19,10 @@ from survey.models import Study
 from survey.services.banks import importing as question_banks
 from survey.services.studies import finding, test_copies
 
-from ...reports.alignment_files import read_pairs, read_questions, read_sample
-from ...reports.calibrating import people_studies
-from ...reports.paper import findings
-from ...reports.paper_files import Measured, pieces_from
+from ...reports.alignment.files import read_pairs, read_questions, read_sample
+from ...reports.calibration.calibrating import people_studies
+from ...reports.paper.files import Measured, pieces_from
+from ...reports.paper.pieces import findings
 from .evaluate_predictors import ProgressBar, chosen_rows, processors, whole_number
 
 

@@ -13,7 +13,7 @@ from survey.services.banks.decoding import read_bytes
 from survey.services.results import reports
 from survey.services.studies import finding
 
-from ...reports.reason_codes import codes_of
+from ...reports.reasons.codes import codes_of
 from .evaluate_predictors import whole_number
 
 

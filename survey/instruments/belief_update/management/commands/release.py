@@ -10,7 +10,7 @@ from survey.exceptions import HunchError
 from survey.services.results import reports
 from survey.services.studies import finding
 
-from ...reports.releasing import TEST
+from ...reports.release.releasing import TEST
 
 
 class Command(ReportCommand):

@@ -7,6 +7,7 @@ from typing import Any
 from survey.console.progress_bars import bar
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.exceptions import HunchError
+from survey.figures.words import integer
 from survey.instruments.cloze.reading import read_models
 from survey.instruments.cloze.reports.own_norms import NormSettings, make
 from survey.instruments.cloze.reports.study_report import ClozeReport
@@ -79,7 +80,7 @@ class Command(ReportCommand):
                 f"{study.slug}: is of the kind {study.instrument}; --read and --rescore are for cloze studies"
             )
         if options["rescore"]:
-            self.stdout.write(f"{rescore(study):,} words judged anew")
+            self.stdout.write(f"{integer(rescore(study))} words judged anew")
         if options["read"]:
             self._read(study)
         self.show(study, "cloze", given_of(ClozeReport, options), out=out)
@@ -96,7 +97,7 @@ class Command(ReportCommand):
 
             found = read_models(study, everything=True, progress=progress)
         for name, count in found.items():
-            self.stdout.write(f"{name}: {count:,} sentences read now")
+            self.stdout.write(f"{name}: {integer(count)} sentences read now")
 
 
 def _settings(options: dict[str, Any]) -> NormSettings:

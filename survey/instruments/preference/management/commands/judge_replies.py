@@ -8,6 +8,7 @@ from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
+from survey.figures.words import number
 from survey.instruments.preference.judging_calls import TEMPLATES
 from survey.instruments.preference.judging_runs import ORDERS, JudgeResult, JudgeRun, judge_replies
 from survey.services.studies.finding import find_study
@@ -74,7 +75,7 @@ class Command(HunchCommand):
             raise HunchError("stopped; what was judged is stored. Run the same command again to go on") from None
         finally:
             shown.close()
-        cost = "" if found.cost is None else f", {found.cost:.4f} spent"
+        cost = "" if found.cost is None else f", {number(found.cost, 4)} spent"
         self.stdout.write(
             f"{found.judge}: {found.known + found.stored} of {found.wanted} verdicts stored, {found.stored} new; "
             f"{found.unreadable} of these could not be read; {found.refused} refused; {found.tokens_in} tokens sent, "

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.contracts.reports import ReportFile
 from survey.exceptions import HunchError
 from survey.instruments.preference.analysis.analysing import AnalysisSettings, analyse
 from survey.instruments.preference.analysis.bradley_terry import RIDGE, NoRanking
 from survey.instruments.preference.reports.preferences_report import PreferencesReport
 from survey.instruments.preference.reports.reading_files import read_material
-from survey.instruments.preference.reports.tables import findings, json_file
+from survey.instruments.preference.reports.tables import findings
 from survey.services.studies.finding import find_study
 
 SEED = 20261123
@@ -74,7 +75,9 @@ class Command(ReportCommand):
         except NoRanking as exc:
             raise HunchError(f"{comparisons}: {exc}") from exc
         shown = findings(found, title=f"Preferences in {comparisons.name}")
-        self.show_findings(replace(shown, files=[*shown.files, json_file(found)]), out=out)
+        self.show_findings(
+            replace(shown, files=[*shown.files, ReportFile.of_json("preferences.json", shown.data)]), out=out
+        )
 
 
 def _ridge(text: str) -> float:

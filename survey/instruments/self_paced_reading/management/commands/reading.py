@@ -7,6 +7,7 @@ from typing import Any
 from survey.console.progress_bars import bar
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.exceptions import HunchError
+from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules
 from survey.instruments.self_paced_reading.model_words import read_models
 from survey.instruments.self_paced_reading.reports.findings import GAMM, LINEAR
@@ -106,7 +107,7 @@ class Command(ReportCommand):
 
             found = read_models(study, progress=progress)
         for name, count in found.items():
-            self.stdout.write(f"{name}: {count:,} passages read now")
+            self.stdout.write(f"{name}: {integer(count)} passages read now")
 
 
 def _settings(options: dict[str, Any], fit: str) -> TimeSettings:

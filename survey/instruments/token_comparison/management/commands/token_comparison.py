@@ -11,6 +11,7 @@ from survey.console.progress_bars import bar
 from survey.console.reports import ReportCommand, add_report_arguments, given_of
 from survey.contracts import instruments
 from survey.exceptions import HunchError
+from survey.figures.words import integer
 from survey.instruments.token_comparison.options import ComparisonOptions
 from survey.instruments.token_comparison.preparing import prepare
 from survey.instruments.token_comparison.reports.own_answers import make
@@ -91,9 +92,12 @@ class Command(ReportCommand):
                 shown.update(done - shown.n)
 
             found = prepare(questions, options, models, progress=progress)
-        self.stdout.write(f"{found.contexts:,} contexts of {len(questions):,} texts, {found.made:,} of them drawn now")
+        self.stdout.write(
+            f"{integer(found.contexts)} contexts of {integer(len(questions))} texts, {integer(found.made)} of them "
+            "drawn now"
+        )
         for name, count in found.read.items():
-            self.stdout.write(f"{name}: {count:,} contexts read now")
+            self.stdout.write(f"{name}: {integer(count)} contexts read now")
 
 
 Wanted = tuple[Sequence[Question], ComparisonOptions, Sequence[LanguageModelConfig]]

@@ -1,0 +1,70 @@
+"""Numbers as people read them. Standard library alone. Files have every digit; these are for pages, terminals and
+sentences, and a report formats no number elsewhere."""
+
+import math
+from typing import Any
+
+NOTHING = "–"
+SHARES = ("share", "0 to 1")
+
+
+def is_share(unit: str) -> bool:
+    """Whether numbers of this unit lie between 0 and 1 and are read as per cent."""
+    return unit in SHARES or unit.startswith("share of ")
+
+
+def number(value: Any, digits: int = 2, *, signed: bool = False) -> str:
+    """1,234.50; a dash where there is none, ∞ where it has no end. A zero has no sign."""
+    if is_missing(value):
+        return NOTHING
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    rounded = f"{value:{'+' if signed else ''},.{digits}f}"
+    return rounded if float(rounded.replace(",", "")) else rounded.lstrip("+-")
+
+
+def percent(share: Any, digits: int = 1, *, signed: bool = False) -> str:
+    """12.3 %, of 0.123."""
+    return NOTHING if is_missing(share) else f"{number(100 * share, digits, signed=signed)} %"
+
+
+def points(share: Any, digits: int = 1) -> str:
+    """12.3 points, of a difference of 0.123 between two shares."""
+    return NOTHING if is_missing(share) else f"{number(100 * share, digits)} points"
+
+
+def integer(value: int | None) -> str:
+    """1,234."""
+    return NOTHING if value is None else f"{value:,}"
+
+
+def money(cents: Any, currency: str = "") -> str:
+    """2.50 USD, of 250 cents; without a separator, so that it can be typed into a form."""
+    amount = NOTHING if cents is None else f"{cents / 100:.2f}"
+    return f"{amount} {currency}" if currency else amount
+
+
+def short(value: Any) -> str:
+    """As many digits as tell: 0.05, 12, 1e-07. For settings, such as a threshold that the study file names."""
+    return NOTHING if is_missing(value) else f"{value:g}"
+
+
+def p_value(p: float | None) -> str:
+    return NOTHING if is_missing(p) else "< 0.001" if p is not None and p < 0.001 else number(p, 3)
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """1 person, 2 persons; or 2 people, where the plural is another word."""
+    return f"{n:,} {one if n == 1 else several or one + 's'}"
+
+
+def in_unit(value: Any, unit: str = "", digits: int | None = None, *, signed: bool = False) -> str:
+    """A number of this unit: a share as per cent, with 1 digit by default; others with 2."""
+    if is_share(unit):
+        return percent(value, 1 if digits is None else digits, signed=signed)
+    return number(value, 2 if digits is None else digits, signed=signed)
+
+
+def is_missing(value: Any) -> bool:
+    """None, or no number."""
+    return value is None or (isinstance(value, float) and math.isnan(value))

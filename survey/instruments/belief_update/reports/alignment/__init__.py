@@ -1,0 +1,1 @@
+"""Do language models perform as people expect: alignment, deployment, domination."""

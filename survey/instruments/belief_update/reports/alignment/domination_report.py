@@ -1,0 +1,202 @@
+"""The report `domination`: which language models are right wherever others are, and do people get less from them?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.exceptions import StateRefused
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
+from survey.figures.words import percent
+from survey.models import Study
+from survey.services.banks.eligibility import eligible_questions
+from survey.services.results.reports import CONDITION
+from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable
+
+from . import aligning
+from .domination import DeploymentGap, Domination
+from .report import MOST_SAMPLES
+
+DIGITS = 9  # Of what is exported; the last ones of a resampled figure depend on the machine.
+DOMINATION = (
+    Column("better", "text", "The language model that is right on more of the questions that both have answered."),
+    Column("worse", "text", "The other one."),
+    Column("questions", "number", "The questions that both have answered."),
+    Column("better_correct", "share", "How often the better one is correct on them."),
+    Column("worse_correct", "share", "How often the worse one is."),
+    Column("more", "number", "Questions on which the better one is right, or right more often, and the worse one not."),
+    Column("exceptions", "number", "Questions on which it is the other way round."),
+    Column("exception_share", "share", "Exceptions among the questions on which the worse one is right."),
+    Column(
+        "dominates",
+        "0 or 1",
+        "1: the better one is right wherever the worse is, up to the allowed exceptions.",
+        style="yes or no",
+    ),
+    Column(
+        "better_unreadable",
+        "number",
+        "How many of the better one's replies to the study's questions could not be read; they count as not right.",
+        whole=True,
+    ),
+    Column("worse_unreadable", "number", "The same of the worse one.", whole=True),
+)
+DEPLOYED = (
+    Column("better", "text", "The language model that is right on more questions."),
+    Column("worse", "text", "The other one."),
+    Column(
+        "dominates",
+        "0 or 1",
+        "1: it is right wherever the other one is, up to the allowed exceptions.",
+        style="yes or no",
+    ),
+    Column("rule", "text", "threshold: deployed where the belief is above it. proportional: as often as believed."),
+    Column("threshold", "share", "The threshold; empty under the other rule."),
+    Column("beliefs", "text", "Where the beliefs come from: mixture or regression."),
+    Column("better_pairs", "number", "Pairs with the better one's outcome, of questions that both have answered."),
+    Column("worse_pairs", "number", "Pairs with the worse one's."),
+    Column("better_performance", "share", "Human-deployed performance of the better one."),
+    Column("worse_performance", "share", "Human-deployed performance of the worse one."),
+    FigureColumn(
+        "difference",
+        "number",
+        "The first less the second.",
+        style="percent",
+        prefix="",
+        low="Lower end of its 95 % interval over pairs.",
+    ),
+    Column(
+        "verdict",
+        "text",
+        "reversed: the interval lies below 0. unclear: only the figure does. kept: neither. undecided: both models are "
+        "deployed nowhere, or both everywhere, so that beliefs decide nothing.",
+    ),
+    Column("better_deployed", "share", "In what share of its pairs the better one is deployed.", digits=0),
+    Column("worse_deployed", "share", "The same of the worse one.", digits=0),
+)
+
+
+class DominationReport(Report):
+    """Every pair of models with its exceptions, and what people get from both."""
+
+    arguments = (
+        Argument("exceptions", "the share of what the worse one is right on that may be exceptions", default="0"),
+        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
+        Argument("samples", "bootstrap resamples", default="2000", on_pages="500", most_on_web=2000),
+        CONDITION,
+    )
+    exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
+
+    def make(self, study: Study, given: Given) -> Findings:
+        allowed = given.number("exceptions", lowest=0, highest=1)
+        threshold = given.number("threshold", lowest=0, highest=0.999)
+        samples = given.whole("samples", lowest=100, highest=MOST_SAMPLES)
+        pairs = aligning.dominations_of(study)
+        if not pairs:
+            raise StateRefused(
+                f"{study.slug}: no two language models have answered the same question of {study.bank}; import_answers "
+                "or collect_answers brings answers"
+            )
+        notes: list[str] = []
+        gaps: Sequence[DeploymentGap] = ()
+        try:
+            gaps, notes = aligning.deployment_gaps_of(
+                study, pairs, threshold=threshold, samples=samples, condition=given["condition"]
+            )
+        except (StateRefused, ValueError) as exc:
+            notes = [f"nothing is said about deployment: {exc}"]
+        # The pairs are of all models; notes on deployment are on those that it has figures of.
+        compared = sorted({name for pair in pairs for name in (pair.better, pair.worse)})
+        unreadable = aligning.unreadable_of(study, compared, eligible_questions(study))
+        notes += notes_on_unreadable(unreadable)
+        holding = {(pair.better, pair.worse) for pair in pairs if pair.holds(allowed)}
+        turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.verdict == "reversed"} & holding)
+        line = f"In {len(holding)} of {len(pairs)} pairs of models the better one dominates"
+        if allowed:
+            line += f" (at most {percent(allowed)} exceptions)"
+        if gaps:
+            line += f"; {len(turned)} of them are reversed under human deployment by some rule"
+        return Findings(
+            title=f"Domination among language models: {study.title}",
+            lines=[f"{line}."],
+            tables=[pairs_table(pairs, holding, unreadable), deployed_table(gaps, holding)],
+            notes=notes,
+            data={
+                "allowed_exceptions": allowed,
+                "pairs": [
+                    {
+                        **asdict(pair),
+                        "exception_share": pair.exception_share,
+                        "dominates": pair.holds(allowed),
+                        "better_unreadable": unreadable[pair.better].replies,
+                        "worse_unreadable": unreadable[pair.worse].replies,
+                    }
+                    for pair in pairs
+                ],
+                "deployed": [{**asdict(gap), "verdict": gap.verdict} for gap in gaps],
+                "reversed": [list(names) for names in turned],
+            },
+        )
+
+
+def pairs_table(
+    pairs: Sequence[Domination], holding: set[tuple[str, str]], unreadable: Mapping[str, Unreadable] | None = None
+) -> Table:
+    """Every pair of models; `holding`: those in which the better one dominates, up to the allowed exceptions;
+    `unreadable`: of each model's replies; None where its answers are a file's."""
+    rows: list[list[Any]] = [
+        [
+            *(pair.better, pair.worse, pair.questions, pair.better_correct, pair.worse_correct),
+            *(pair.more, pair.exceptions, pair.exception_share, int((pair.better, pair.worse) in holding)),
+            *(unreadable and unreadable[name].replies for name in (pair.better, pair.worse)),
+        ]
+        for pair in pairs
+    ]
+    return Table(
+        "domination",
+        "Is one right wherever the other is?",
+        DOMINATION,
+        rows,
+        note="On the questions that both have answered. These are counts of these questions and have no intervals.",
+        views=[TableView([column.name for column in DOMINATION[:9]])],
+    )
+
+
+def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]]) -> Table:
+    """What people get from both models of a pair, by rule."""
+    rows: list[list[Any]] = []
+    for gap in gaps:
+        rows.append(
+            [
+                *(gap.better, gap.worse, int((gap.better, gap.worse) in holding), gap.rule.kind),
+                *(gap.rule.threshold if gap.rule.kind == "threshold" else None, gap.beliefs, *gap.pairs),
+                *(round(value, DIGITS) for value in gap.performance),
+                Figure.between(round(gap.difference, DIGITS), [round(end, DIGITS) for end in gap.interval]),
+                gap.verdict,
+                *(round(share, DIGITS) for share in gap.deployed),
+            ]
+        )
+    note = (
+        "Human-deployed performance on pairs whose questions both have answered; in brackets 95 % intervals over "
+        "pairs, for one pair of models at a time. reversed: people get less from the better model, and the interval "
+        "lies below 0."
+    )
+    undecided = {gap.undecided: None for gap in gaps if gap.undecided}
+    if undecided:
+        some = "" if len(undecided) == 1 else f" ({len(undecided) - 1} more such rules and beliefs)"
+        note += f" undecided: {next(iter(undecided))}{some}."
+    return Table(
+        "domination_deployed",
+        "Do people get more from the better one?",
+        DEPLOYED,
+        rows,
+        note=note if gaps else "Nothing can be said about deployment yet.",
+        views=[
+            TableView(
+                [
+                    *("better", "worse", "dominates", "rule", "threshold", "beliefs", "better_deployed"),
+                    *("worse_deployed", "better_performance", "worse_performance", "difference", "verdict"),
+                ]
+            )
+        ],
+    )

@@ -1,0 +1,226 @@
+"""The report `alignment`: do language models perform as a study's people expect?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.exceptions import HunchError
+from survey.figures import Column, Figure, FigureColumn, Linked, PartColumn, Table, TableView
+from survey.figures.words import number, percent, short
+from survey.models import LanguageModel, Question, Study, Task
+from survey.services.results.fragile_table import fragile_table
+from survey.services.results.reports import CONDITION
+from survey.services.results.unreadable_replies import UNREADABLE
+
+from . import aligning
+from .beliefs import BeliefComparison
+from .scores import PAPER_ALPHAS
+from .tables import accuracy_picture, differences_table, scores_table
+
+MOST_SAMPLES = 100_000
+LARGEST_ALPHA = 1e9
+LONGEST = 160  # characters of a question in a list
+BELIEFS = (
+    Column("answers", "number", "The answers whose change was predicted before they were given."),
+    Column("respondents", "number", "Who gave them."),
+    Column(
+        "mixture", "number", "Mean squared error of the mixture's posteriors, as fractions, out of sample.", digits=4
+    ),
+    Column("regression", "number", "The regression's.", digits=4),
+    FigureColumn("improvement", "number", "The mixture's error less the regression's.", digits=4, prefix=""),
+)
+DEPLOYMENT = (
+    Column("rule", "text", "threshold: deployed where the belief is above it. proportional: as often as believed."),
+    Column("threshold", "share", "The threshold; empty under the other rule."),
+    Column("beliefs", "text", "Where the beliefs come from: mixture or regression."),
+    Column("llm", "text", "The language model.", heading="model"),
+    Column("pairs", "number", "The pairs that it has."),
+    FigureColumn("correct", "share", "How often it is correct.", low="Lower end of the 95 % interval."),
+    Column("deployed", "share", "How often it is deployed."),
+    FigureColumn(
+        "performance",
+        "share",
+        "How often it is correct where it is deployed: human-deployed performance.",
+        low="Lower end of the 95 % interval.",
+    ),
+    UNREADABLE,
+)
+FAILURES = (
+    Column("llm", "text", "The language model.", heading="model"),
+    Column("evidence_id", "text", "The question that it answered correctly."),
+    Column("target_id", "text", "The question at which it then failed."),
+    Column("evidence_task", "text", "The task of the first."),
+    Column("target_task", "text", "The task of the second."),
+    FigureColumn(
+        "gain_points",
+        "number",
+        "By how many points people became more confident, on average.",
+        heading="points",
+        digits=1,
+        signed=True,
+        parts={},
+    ),
+    Column("answers", "number", "How many people saw the pair."),
+    PartColumn(
+        "gain_points",
+        "low",
+        Column(
+            "gain_low", "number", "Lower end of the gain's 95 % interval over these answers; empty for a single one."
+        ),
+    ),
+    PartColumn("gain_points", "high", Column("gain_high", "number", "Its upper end.")),
+    Column("evidence", "text", "The first question.", in_file=False),
+    Column("target", "text", "The second question.", in_file=False),
+)
+
+
+def model_names(study: Study) -> list[str]:
+    """The language models that have answered questions of the study's bank."""
+    found = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
+    return list(found.values_list("name", flat=True))
+
+
+def task_names(study: Study) -> list[str]:
+    return list(Task.objects.filter(bank=study.bank_id).order_by("name").values_list("name", flat=True))
+
+
+class AlignmentReport(Report):
+    """Scores and differences of language models, how well beliefs are predicted, deployment, and failures."""
+
+    arguments = (
+        Argument("alpha", "a weight of wrong deployments; 19 is a threshold of 95 %", many=True),
+        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
+        Argument("samples", "bootstrap resamples", default=str(aligning.SAMPLES), on_pages="500", most_on_web=2000),
+        Argument("failures", "how many pairs that led people astray are listed", default="10", on_pages="50"),
+        Argument("llm", "only failures of this language model", choices=model_names),
+        Argument("task", "only failures to or from this task", choices=task_names),
+        CONDITION,
+    )
+
+    def obstacle(self, study: Study) -> str:
+        return aligning.obstacle(study)
+
+    def make(self, study: Study, given: Given) -> Findings:
+        alphas = given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
+        condition = given["condition"]
+        try:
+            found = aligning.alignment_of(
+                study,
+                alphas=alphas,
+                threshold=given.number("threshold", lowest=0, highest=1),
+                samples=given.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                condition=condition,
+            )
+        except ValueError as exc:
+            raise HunchError(str(exc)) from exc
+        shown = given.whole("failures", lowest=0, highest=10_000)
+        carried = _fragility_table(found)
+        failures = aligning.failures_of(study, llm=given.one("llm"), task=given.one("task"), condition=condition)
+        averages = found.averages
+        return Findings(
+            title=f"Language models on trial: {study.title}",
+            lines=[
+                f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
+                f"{number(averages.posterior_correct, 3)} after a correct, "
+                f"{number(averages.posterior_incorrect, 3)} after an incorrect answer) by the predictions "
+                f"of {found.predictor} for stage {found.stage}. For the intervals, pairs and respondents are "
+                "resampled.",
+            ],
+            tables=[
+                scores_table(found.scores, pairs=found.pairs, unreadable=found.unreadable),
+                differences_table(found.differences),
+                *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
+                _deployment_table(found.deployment, found.unreadable),
+                carried,
+                _failures_table(failures, shown),
+            ],
+            pictures=[accuracy_picture(found.comparison)],
+            notes=found.notes,
+            data={**found.as_json(), "fragility": carried.records()},
+        )
+
+
+def _beliefs_table(found: BeliefComparison) -> Table:
+    improvement = Figure.between(found.improvement, found.interval)
+    return Table(
+        "beliefs",
+        "How well beliefs are predicted, out of sample (mean squared error)",
+        BELIEFS,
+        [[found.n, found.respondents, found.mixture, found.regression, improvement]],
+    )
+
+
+def _deployment_table(tables: Sequence[aligning.DeploymentTable], unreadable: Mapping[str, int]) -> Table:
+    return Table(
+        "deployment",
+        "Human-deployed performance",
+        DEPLOYMENT,
+        [
+            [
+                *(one.rule.kind, one.rule.threshold if one.rule.kind == "threshold" else None, one.beliefs),
+                *(model.name, model.pairs, Figure.between(model.mean, model.mean_interval), model.share),
+                *(Figure.between(model.performance, model.performance_interval), unreadable[model.name]),
+            ]
+            for one in tables
+            for model in one.models
+        ],
+        views=[_deployment_view(one) for one in tables],
+    )
+
+
+def _fragility_table(found: aligning.StudyAlignment) -> Table:
+    return fragile_table(
+        [(_ranking(one), one.fragility) for one in found.deployment],
+        [model.name for model in found.deployment[0].models],
+        unit="pairs",
+        label=lambda row: found.pair_labels[row],
+    )
+
+
+def _ranking(found: aligning.DeploymentTable) -> str:
+    rule = f"above {short(found.rule.threshold)}" if found.rule.kind == "threshold" else "proportional"
+    return f"{rule}, {found.beliefs}"
+
+
+def _deployment_view(found: aligning.DeploymentTable) -> TableView:
+    rule = found.rule
+    how = f"where the belief is above {short(rule.threshold)}" if rule.kind == "threshold" else "as often as believed"
+    return TableView(
+        ["llm", "correct", "deployed", "performance"],
+        where={"rule": rule.kind, "beliefs": found.beliefs},
+        title=f"Human-deployed performance: deployed {how}; beliefs by {found.beliefs}",
+        note=" ".join(_remarks(found)),
+    )
+
+
+def _remarks(found: aligning.DeploymentTable) -> Iterator[str]:
+    if found.note:
+        yield found.note
+    for one in found.reversals:
+        yield (
+            f"{one.better} answers more correctly than {one.worse} (by {percent(one.mean_difference)}) and does "
+            f"worse when deployed (by {percent(-one.performance_difference)})."
+        )
+
+
+def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
+    """All of them in the file, the first ones for people."""
+    return Table(
+        "failures",
+        "Pairs that led people astray",
+        FAILURES,
+        [
+            [
+                *(one.llm, one.evidence.external_id, one.target.external_id),
+                *(one.evidence.task.name, one.target.task.name, Figure(one.gain, one.low, one.high), one.answers),
+                *(_question(one.evidence), _question(one.target)),
+            ]
+            for one in lines
+        ],
+        note="The model was right on the evidence, people believed more, and it was then wrong." if lines else "None.",
+        views=[TableView(["llm", "evidence", "target", "gain_points", "answers"], most=shown)],
+    )
+
+
+def _question(question: Question) -> Linked:
+    text = question.plain if len(question.plain) <= LONGEST else f"{question.plain[: LONGEST - 1]}…"
+    return Linked(f"{question.external_id} {text}", question)

@@ -1,0 +1,1 @@
+"""What the levels of a condition change in alignment."""

@@ -1,0 +1,1 @@
+"""Simulated studies: what a budget buys."""

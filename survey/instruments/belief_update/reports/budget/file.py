@@ -1,0 +1,37 @@
+"""What `hunch plan_budget` does with the file of a belief study."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from survey.contracts.budgets import BudgetPlanner
+from survey.contracts.reports import Findings
+from survey.services.results.budget_files import checked
+
+from . import budgeting
+from . import tables as budget_tables
+from .budgeting import BudgetConfig
+
+
+@dataclass(frozen=True)
+class BeliefBudget(BudgetPlanner):
+    """A file such as `studies/example-budget.toml`."""
+
+    config: BudgetConfig
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], *, path: Path, studies: int | None) -> "BeliefBudget":
+        config = checked(BudgetConfig, raw, path)
+        return cls(config if studies is None else config.model_copy(update={"studies": studies}))
+
+    @property
+    def needs_database(self) -> bool:
+        return bool(self.config.bank.name)
+
+    @property
+    def simulated(self) -> int:
+        return budgeting.simulated_studies(self.config)
+
+    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+        return budget_tables.findings(budgeting.plan_budget(self.config, jobs=jobs, progress=progress))

@@ -1,0 +1,79 @@
+"""What larger pools would find: the study of a file, simulated with its own pool and with larger ones.
+
+A larger pool has more candidates with a high prediction. It costs only scoring, and finds more with as many answers.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bandit.candidates import universe_size
+from bandit.designs import Design, EpsilonGreedy, Uncertainty
+from bandit.errors import DesignError
+from survey.contracts.instruments import PoolOutlook
+from survey.models import Question
+from survey.study_file import StageConfig, StudyConfig
+
+from . import simulation as budget
+from .budgeting import TruthShape, kinds_of, world_over
+from .simulation import Policy, StudySetting
+
+TIMES = (4, 16)
+STUDIES = 2
+# What the simulation holds of a pool: a number of 8 bytes for each candidate and feature.
+MOST_NUMBERS = 8_000_000
+MOST = 160_000  # A study of the paper's size with such a pool takes a second.
+
+
+def larger_pools(config: StudyConfig, questions: Sequence[Question]) -> list[PoolOutlook]:
+    """The study's own pool first, then larger ones; none where it does not draw by predictions from a pool, where the
+    pool has all pairs already, or where it cannot be simulated."""
+    kinds = kinds_of(questions)
+    stages = [stage for stage in config.stages[config.pilots :] if stage.design.kind != "test_set"]
+    is_adaptive = any(stage.design.kind != "uniform" for stage in stages[1:])
+    if config.candidates.kind != "pool" or not is_adaptive or len(kinds) < 2 or config.predictor is None:
+        return []
+    if any(stage.design.by == "disagreement" or stage.sittings < 2 for stage in stages):
+        return []
+    found = []
+    domains = len({domain for _task, domain in kinds})
+    most = min(MOST, universe_size(len(kinds)), MOST_NUMBERS // (4 + 2 * domains))
+    for size in _sizes(config.candidates.size, most):
+        try:
+            found.append(_outlook(config, stages, kinds, size))
+        except DesignError:
+            break
+    return found if len(found) > 1 else []
+
+
+def _sizes(own: int, most: int) -> Iterator[int]:
+    yield own
+    for times in TIMES:
+        if own * times <= most:
+            yield own * times
+
+
+def _outlook(
+    config: StudyConfig, stages: Sequence[StageConfig], kinds: list[tuple[str, str]], size: int
+) -> PoolOutlook:
+    designs = tuple(_with_as_many_at_the_top(stage.design.build(), size / config.candidates.size) for stage in stages)
+    (found,) = budget.simulate(
+        world=world_over(kinds, TruthShape()),
+        setting=StudySetting(
+            sittings=tuple(stage.sittings for stage in stages),
+            items=config.sitting.items,
+            candidates=size,
+            holdout=config.roles.holdout,
+            controls=config.roles.controls,
+            dropout=0.1,
+        ),
+        policies=[Policy(str(size), designs[-1], by_stage=designs)],
+        studies=STUDIES,
+        seed=config.seed,
+    )
+    return PoolOutlook(size=size, found=sum(found.found[1:]) / sum(found.answers[1:]))
+
+
+def _with_as_many_at_the_top(design: Design, times: float) -> Design:
+    if isinstance(design, EpsilonGreedy | Uncertainty):
+        return replace(design, top_fraction=design.top_fraction / times)
+    return design

@@ -1,0 +1,67 @@
+"""The report `human_calibration`: do people foresee what people and language models get right? Figure 7."""
+
+from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.models import Study
+from survey.services.results.reports import CONDITION
+from survey.services.studies.finding import find_study
+
+from ..alignment.report import model_names
+from . import calibrating
+from .expectations import perplexity_table
+from .figure7 import calibration_chart, calibration_table
+
+
+def people_slugs(study: Study) -> list[str]:
+    return [one.slug for one in calibrating.people_studies(study)]
+
+
+class CalibrationReport(Report):
+    """Accuracy of the answerers by what a study's people expected of them."""
+
+    arguments = (
+        Argument(
+            "people_study",
+            "the study in which people answer the questions themselves",
+            required=True,
+            choices=people_slugs,
+            names_studies=True,
+        ),
+        Argument("model", "only this language model; all without it", many=True, choices=model_names),
+        CONDITION,
+    )
+
+    def obstacle(self, study: Study) -> str:
+        if not calibrating.people_studies(study):
+            return (
+                f"{study.slug}: there is no study in which people answer questions of {study.bank} themselves; create "
+                "one with the instrument own_answers on the same version of the bank"
+            )
+        return ""
+
+    def make(self, study: Study, given: Given) -> Findings:
+        found = calibrating.human_calibration(
+            study,
+            people_study=find_study(given.one("people_study")),
+            models=given["model"],
+            condition=given["condition"],
+        )
+        perplexity = perplexity_table(found.expectations)
+        return Findings(
+            title=f"Do people foresee who answers correctly? {study.title}",
+            lines=[
+                f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people "
+                "answering",
+            ],
+            tables=[calibration_table(found.lines, found.unreadable), perplexity],
+            pictures=[
+                Picture.of(
+                    "figure7",
+                    "Figure 7",
+                    "The accuracy of people and of language models in three regions of what people expected of them, "
+                    "with standard errors.",
+                    calibration_chart(found.lines),
+                )
+            ],
+            notes=found.notes,
+            data={**found.as_json(), "perplexity": perplexity.records()},
+        )

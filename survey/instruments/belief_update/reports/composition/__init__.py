@@ -1,0 +1,1 @@
+"""How beliefs after several evidence questions add up."""

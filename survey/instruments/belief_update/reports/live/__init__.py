@@ -1,0 +1,1 @@
+"""What is known while answers come in."""

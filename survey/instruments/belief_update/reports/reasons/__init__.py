@@ -1,0 +1,1 @@
+"""What people wrote about their beliefs, and how it was coded."""

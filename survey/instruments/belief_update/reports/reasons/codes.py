@@ -1,0 +1,224 @@
+"""Codes that people gave to a study's reasons: files as `to_code.csv`, and how far the coders agree."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predictors.evaluation.agreement import agreement, krippendorff_alpha
+from survey.contracts.reports import Findings
+from survey.exceptions import FileErrors, HunchError, Problem
+from survey.figures import Column, Figure, FigureColumn, Table
+from survey.models import Study
+from survey.services.banks.decoding import read_bytes
+
+from ...models import ReasonCode
+from ..alignment.files import SHOWN, csv_rows_of
+from .written import Reason, reasons_of
+
+LONGEST_NAME = 60  # characters of a coder's name
+LONGEST_CODE = 80
+BATCH = 500
+
+AGREEMENT = (
+    Column("first", "text", "The first coder: the file's name."),
+    Column("second", "text", "The second coder."),
+    Column("n", "number", "Reasons that both coded.", heading="reasons"),
+    Column("agree", "share", "How often they gave the same code."),
+    FigureColumn(
+        "kappa",
+        "number",
+        "Cohen's kappa; empty where both used one code alone.",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval over reasons.",
+    ),
+)
+ALPHA = (
+    Column("coders", "text", "All coders, by name."),
+    Column(
+        "n",
+        "number",
+        "Reasons that at least two of them coded; the others say nothing of agreement.",
+        heading="reasons",
+    ),
+    Column("codes", "number", "Codes given to these reasons."),
+    FigureColumn(
+        "alpha",
+        "number",
+        "Krippendorff's alpha, nominal; empty where fewer than two different codes were given.",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval over reasons.",
+    ),
+)
+CODES = (
+    Column("coder", "text", "The coder: the file's name."),
+    Column("outcome", "text", "How the evidence was answered."),
+    Column("change", "text", "raised, lowered or kept."),
+    Column("code", "text", "The code."),
+    Column("n", "number", "How many reasons got it.", heading="reasons"),
+    Column("share", "share", "Of this coder's reasons of this outcome and change."),
+)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """One coder's codes by answer; reasons without a code are left out."""
+
+    coder: str
+    codes: Mapping[str, str]
+
+
+def read_codes(content: bytes, path: str, known: Mapping[str, Reason]) -> Coded:
+    """
+    Args:
+        content: what the file holds; `path` names it, and its name without the ending names the coder.
+
+    Raises:
+        FileErrors: columns missing, an answer that the study does not have or that stands twice, no code, or a code or
+            a coder's name that is too long.
+    """
+    problems: list[Problem] = []
+    codes: dict[str, str] = {}
+    seen: set[str] = set()
+    coder = Path(path).stem
+    if not coder.isprintable() or not 1 <= len(coder) <= LONGEST_NAME:
+        message = f"its name, which names the coder, must have 1 to {LONGEST_NAME} printable characters; rename it"
+        problems.append(Problem(path, 1, "file", message))
+    for line, row in csv_rows_of(content, path, ("answer", "code")):
+        answer, code = row["answer"].strip(), " ".join(row["code"].split())
+        if answer not in known:
+            message = f"{answer[:40]!r} is no answer with a reason in this study; give the file that it wrote"
+            problems.append(Problem(path, line, "answer", message))
+        elif answer in seen:
+            problems.append(Problem(path, line, "answer", f"{answer} stands twice; keep one row"))
+        elif len(code) > LONGEST_CODE or not code.isprintable():
+            message = f"must have at most {LONGEST_CODE} printable characters, not {len(code)}; shorten it"
+            problems.append(Problem(path, line, "code", message))
+        elif code:
+            codes[answer] = code
+        seen.add(answer)
+    if not codes and not problems:
+        problems.append(Problem(path, 1, "code", "is empty in every row; fill in at least one"))
+    if problems:
+        raise FileErrors(problems, shown=SHOWN)
+    return Coded(coder, codes)
+
+
+def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
+    """The codes by outcome and change, and the agreement of every two coders, from files.
+
+    Raises:
+        FileErrors: as `read_codes`, or a file that cannot be read.
+        HunchError: two files have the same name, or no two coders have coded a reason in common.
+    """
+    known = known_reasons(reasons_of(study))
+    coders = read_all([(read_bytes(path), str(path)) for path in paths], known)
+    tables, notes = tables_of(coders, known, seed=seed)
+    pairs = list(combinations(coders, 2))
+    if pairs and not any(first.codes.keys() & second.codes.keys() for first, second in pairs):
+        names = [one.coder for one in coders]
+        raise HunchError(f"{', '.join(names[:-1])} and {names[-1]}: have coded no reason in common")
+    return Findings(title=f"Codes of the reasons in {study.slug}", tables=tables, notes=notes)
+
+
+def known_reasons(asked: Sequence[Reason]) -> dict[str, Reason]:
+    """Those that have been written, by the name of their answer."""
+    return {one.answer: one for one in asked if one.text}
+
+
+def read_all(files: Sequence[tuple[bytes, str]], known: Mapping[str, Reason]) -> list[Coded]:
+    """A coder for each file (content, name).
+
+    Raises:
+        FileErrors: as `read_codes`.
+        HunchError: two files have the same name.
+    """
+    coders = [read_codes(content, path, known) for content, path in files]
+    names = Counter(one.coder for one in coders)
+    if doubled := [name for name, count in names.items() if count > 1]:
+        raise HunchError(f"{doubled[0]}: two files have this name, which names the coder; rename one")
+    return coders
+
+
+def store(study: Study, coders: Sequence[Coded], known: Mapping[str, Reason]) -> None:
+    """Keep the coders' codes with the study, in place of all that these coders gave before."""
+    ReasonCode.objects.filter(
+        explanation__response__assignment__slot__stage__study=study, coder__in=[one.coder for one in coders]
+    ).delete()
+    ReasonCode.objects.bulk_create(
+        [
+            ReasonCode(explanation_id=known[answer].explanation, coder=one.coder, code=code)
+            for one in coders
+            for answer, code in one.codes.items()
+        ],
+        batch_size=BATCH,
+    )
+
+
+def stored(known: Mapping[str, Reason]) -> list[Coded]:
+    """The stored codes of these reasons, by coder."""
+    by_row = {one.explanation: answer for answer, one in known.items()}
+    found: dict[str, dict[str, str]] = {}
+    keys = list(by_row)
+    for start in range(0, len(keys), BATCH):
+        rows = ReasonCode.objects.filter(explanation__in=keys[start : start + BATCH]).order_by("coder", "explanation")
+        for row, coder, code in rows.values_list("explanation_id", "coder", "code"):
+            found.setdefault(coder, {})[by_row[row]] = code
+    return [Coded(coder, codes) for coder, codes in sorted(found.items())]
+
+
+def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int = 0) -> tuple[list[Table], list[str]]:
+    """Agreement and codes as tables, and what a reader should know. Two coders without a reason in common are named."""
+    rows: list[list[Any]] = []
+    notes = []
+    for first, second in combinations(coders, 2):
+        common = sorted(first.codes.keys() & second.codes.keys())
+        if not common:
+            notes.append(f"{first.coder} and {second.coder} have coded no reason in common")
+            continue
+        found = agreement(
+            [first.codes[key] for key in common],
+            [second.codes[key] for key in common],
+            rng=np.random.default_rng(seed),
+        )
+        withheld = "" if found["kappa"] is not None else "both used one code alone, so that kappa is not defined"
+        kappa = Figure.between(found["kappa"], found["interval"], withheld=withheld)
+        rows.append([first.coder, second.coder, found["n"], found["agree"], kappa])
+    if len(coders) == 1:
+        notes.append("one file: agreement needs those of two coders")
+    note = "Cohen's kappa; reasons are resampled for its interval."
+    if not rows:
+        note = "There is one coder." if len(coders) == 1 else "No two coders have coded the same reasons."
+    tables = [
+        Table("agreement", "Agreement of the coders", AGREEMENT, rows, note),
+        _alpha_table(coders, seed=seed),
+        Table("codes", "Codes by outcome and change", CODES, list(_code_rows(coders, known))),
+    ]
+    return tables, notes
+
+
+def _alpha_table(coders: Sequence[Coded], *, seed: int) -> Table:
+    found = krippendorff_alpha([one.codes for one in coders], rng=np.random.default_rng(seed))
+    names = ", ".join(one.coder for one in coders)
+    row = [names, found["units"], found["codes"], Figure.between(found["alpha"], found["interval"])]
+    note = "Krippendorff's alpha for codes without an order; reasons are resampled for its interval."
+    if found["alpha"] is None:
+        note = "No reason has codes by two coders." if not found["units"] else "One code alone was given: no alpha."
+    return Table("alpha", "Agreement of all coders together", ALPHA, [row], note)
+
+
+def _code_rows(coders: Sequence[Coded], known: Mapping[str, Reason]) -> list[list[Any]]:
+    rows = []
+    for coder in coders:
+        counts = Counter((known[key].outcome, known[key].change, code) for key, code in coder.codes.items())
+        totals: Counter[tuple[str, str]] = Counter()
+        for (outcome, change, _code), number in counts.items():
+            totals[outcome, change] += number
+        rows += [[coder.coder, *key, number, number / totals[key[:2]]] for key, number in sorted(counts.items())]
+    return rows

@@ -1,0 +1,154 @@
+"""The report `reasons`: what people wrote about why their belief changed or stayed, by outcome and change."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from statistics import median
+
+import numpy as np
+
+from survey.contracts.reports import Argument, Findings, Given, Intake, Report, ReportFile, TakenFile
+from survey.exceptions import HunchError
+from survey.figures import Column, Table
+from survey.figures.csv_lines import csv_lines, guarded
+from survey.models import Study
+from survey.services.results.reports import CONDITION
+
+from . import codes as reason_codes
+from . import written as reasons
+from .written import CHANGES, OUTCOMES, Reason
+
+MOST = 1_000_000
+COUNTS = (
+    Column("outcome", "text", "How the evidence was answered: correct or incorrect."),
+    Column("change", "text", "raised, lowered or kept: where the belief went, by the study's threshold."),
+    Column("asked", "number", "Counted answers whose person was asked for reasons."),
+    Column("written", "number", "Those of them with a reason."),
+    Column("characters", "number", "The median length of these."),
+)
+REASONS = (
+    Column("answer", "text", "Names the answer without saying whose it is: s and the stage, n and the slot."),
+    Column("outcome", "text", "How the evidence was answered: correct or incorrect."),
+    Column("change", "text", "raised, lowered or kept."),
+    Column("prior", "percentage points", "The belief before the evidence."),
+    Column("posterior", "percentage points", "The belief after it."),
+    Column("evidence_task", "text", "Task of the evidence question.", heading="from"),
+    Column("target_task", "text", "Task of the target question.", heading="to"),
+    Column("reason", "text", "As it was written, without blanks around it."),
+)
+TO_CODE = (
+    Column("answer", "text", "Names the answer; leave it as it is."),
+    Column("evidence", "text", "The evidence question."),
+    Column("target", "text", "The target question."),
+    Column("reason", "text", "What was written."),
+    Column("code", "text", "To fill in."),
+)
+FILE = "to_code.csv"
+
+
+class ReasonsReport(Report):
+    """Counts, the reasons themselves, and a random sample of them to be coded."""
+
+    arguments = (
+        Argument("outcome", "only after this outcome", choices=lambda study: OUTCOMES),
+        Argument("change", "only of this change", choices=lambda study: CHANGES),
+        Argument("search", "only reasons with these words, in upper or lower case"),
+        Argument("sample", "so many of them, drawn at random; all without it", on_pages="50"),
+        Argument("seed", "of the random sample", default="0"),
+        CONDITION,
+    )
+    intake = Intake(
+        "Codes of the reasons",
+        f"Filled-in copies of {FILE}, a file for each coder; the file's name names the coder. The columns answer and "
+        "code suffice. A coder's new file takes the place of the one before.",
+    )
+
+    def take(self, study: Study, files: Sequence[TakenFile]) -> str:
+        """The codes of each coder, in place of those before."""
+        known = reason_codes.known_reasons(reasons.reasons_of(study))
+        coders = reason_codes.read_all([(file.content, file.name) for file in files], known)
+        reason_codes.store(study, coders, known)
+        counts = ", ".join(f"{len(one.codes)} by {one.coder}" for one in coders)
+        return f"Stored {sum(len(one.codes) for one in coders)} codes: {counts}."
+
+    def obstacle(self, study: Study) -> str:
+        return reasons.obstacle(study)
+
+    def make(self, study: Study, given: Given) -> Findings:
+        """Only what is `verbatim` depends on the search, so that nobody who may not read reasons can try words."""
+        for name, known in (("outcome", OUTCOMES), ("change", CHANGES)):
+            if given.one(name) and given.one(name) not in known:
+                raise HunchError(f"{name}: {given.one(name)!r} is none of {', '.join(known)}")
+        size = given.whole("sample", lowest=1, highest=MOST) if given.one("sample") else MOST
+        seed = given.whole("seed", lowest=0, highest=2**32 - 1)
+        asked = reasons.reasons_of(study, condition=given["condition"])
+        words = given.one("search").casefold()
+        among = [
+            one
+            for one in asked
+            if one.text
+            and given.one("outcome") in ("", one.outcome)
+            and given.one("change") in ("", one.change)
+            and words in one.text.casefold()
+        ]
+        chosen = sampled(among, size=size, seed=seed)
+        written = reason_codes.known_reasons(asked)
+        coders = reason_codes.stored(written)
+        coded, notes = reason_codes.tables_of(coders, written) if coders else ([], [])
+        counts = _counts(asked)
+        return Findings(
+            title=f"Reasons: {study.title}",
+            lines=[
+                f"{len(asked)} counted answers asked for reasons, {sum(bool(one.text) for one in asked)} have one. "
+                f"{FILE} holds the chosen ones without beliefs, for people to code."
+            ],
+            tables=[counts, *coded, _reasons(chosen, of=len(among))],
+            notes=notes,
+            files=[ReportFile(FILE, partial(to_code, chosen))],
+            data={"asked": len(asked), "counts": counts.records()},
+        )
+
+
+def sampled(among: Sequence[Reason], *, size: int, seed: int) -> list[Reason]:
+    """Some of the reasons in a random order; all of them, in their own, if there are no more."""
+    if size >= len(among):
+        return list(among)
+    return [among[place] for place in np.random.default_rng(seed).choice(len(among), size, replace=False).tolist()]
+
+
+def to_code(chosen: Sequence[Reason]) -> bytes:
+    """The reasons as a file that a spreadsheet can open: what it would run is guarded."""
+    rows = [[one.answer, one.evidence, one.target, one.text, None] for one in chosen]
+    return guarded("".join(csv_lines(TO_CODE, rows))).encode()
+
+
+def _rows(asked: Sequence[Reason]) -> list[list[str | int | float | None]]:
+    number = Counter((one.outcome, one.change) for one in asked)
+    lengths: dict[tuple[str, str], list[int]] = {}
+    for one in asked:
+        if one.text:
+            lengths.setdefault((one.outcome, one.change), []).append(len(one.text))
+    order = {name: place for place, name in enumerate((*OUTCOMES, reasons.NO_EVIDENCE, *CHANGES))}
+    return [
+        [*key, number[key], len(lengths.get(key, ())), median(lengths[key]) if key in lengths else None]
+        for key in sorted(number, key=lambda key: (order[key[0]], order[key[1]]))
+    ]
+
+
+def _counts(asked: Sequence[Reason]) -> Table:
+    return Table("reason_counts", "Reasons by outcome and change", COUNTS, _rows(asked), note="Of all reasons.")
+
+
+def _reasons(chosen: Sequence[Reason], *, of: int) -> Table:
+    rows = [
+        [one.answer, one.outcome, one.change, one.prior, one.posterior, one.evidence_task, one.target_task, one.text]
+        for one in chosen
+    ]
+    return Table(
+        "reasons",
+        "What people wrote",
+        REASONS,
+        rows,
+        note=f"{len(chosen)} of the {of} reasons that fit." if of else "No reason fits.",
+        verbatim=True,
+    )

@@ -1,0 +1,68 @@
+"""The report `release`: train.csv, test.csv and a README of counts, as the paper's data are released."""
+
+from dataclasses import asdict
+from functools import partial
+
+from predictors.hardness import COLUMNS as BESIDE
+from survey.contracts.reports import Argument, Findings, Given, Report, ReportFile
+from survey.figures import Column, Table
+from survey.figures.words import counted
+from survey.models import Study
+
+from . import releasing
+
+COLUMNS = (
+    Column("stage", "number", "The stage, from 1."),
+    Column("pilot", "0 or 1", "1: a pilot, whose answers are in no file."),
+    Column("state", "text", "draft, planned, open, paused, closing or frozen."),
+    Column("design", "text", "How it draws."),
+    Column("frozen", "number", "Frozen answers that count, to sampled and holdout slots."),
+    Column("train", "number", "Its rows in train.csv."),
+    Column("test", "number", "Its rows in test.csv, one an item."),
+)
+
+
+class ReleaseReport(Report):
+    """The study's rows in the columns of the paper's released data."""
+
+    arguments = (
+        Argument(
+            "columns",
+            "further columns of both files: people (priors of training rows), models (the share of them that is right)",
+            choices=lambda _study: (*BESIDE, "+".join(BESIDE)),
+        ),
+    )
+
+    def obstacle(self, study: Study) -> str:
+        return releasing.obstacle(study)
+
+    def make(self, study: Study, given: Given) -> Findings:
+        found = releasing.release_of(study, releasing.checked_names(given.one("columns")))
+        page = releasing.readme(found)
+        lines = [f"{counted(len(found.train), 'training row')}, {counted(len(found.test), 'test row')}"]
+        notes = [f"no {releasing.TEST}: {found.without_test}"] if found.without_test else []
+        return Findings(
+            title=f"Release of {study.slug}: {study.title}",
+            lines=lines,
+            tables=[
+                Table(
+                    "counts",
+                    "Rows by stage",
+                    COLUMNS,
+                    [[getattr(one, column.name) for column in COLUMNS] for one in found.stages],
+                )
+            ],
+            files=[
+                *(ReportFile(name, partial(bytes, content)) for name, content in found.files.items()),
+                ReportFile("README.md", page.encode),
+            ],
+            notes=notes,
+            data={
+                "train_rows": len(found.train),
+                "test_rows": len(found.test),
+                "without_test": found.without_test,
+                "simulated_answers": found.simulated,
+                "stages": [asdict(one) for one in found.stages],
+                "tests": [{"stage": test.stage.index, **test.facts} for test in found.tests],
+            },
+        )
