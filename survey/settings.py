@@ -771,7 +771,6 @@ LOGGING = {
         "celery.beat": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
-        "matplotlib": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},  # Its line for every request would hold the address.
         "httpcore": {"level": "WARNING"},

@@ -1,6 +1,6 @@
 """Charts as SVG: lines, points, histograms, bars, forests, and beside these a matrix and a flow of boxes.
 
-numpy, `bandit` and the standard library alone, so that a web process draws them and the same data give the same text.
+The standard library alone, so that a web process draws them. The same data give the same text.
 A chart holds no script, no style sheet and no address. What is not a series has the colour of the text around it
 (`currentColor`), so that a page in dark colours needs nothing more. Series differ in their mark or dash too, for grey
 prints. No name lies on another one: it is turned, moved, or shortened with the whole name as its tooltip.

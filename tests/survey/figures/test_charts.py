@@ -120,6 +120,12 @@ def test_every_name_is_there_whole_at_least_as_a_tooltip(kind: str, count: int) 
     assert [name for name in names(count) if not any(name in text for text in words)] == []
 
 
+@pytest.mark.parametrize("kind", ["marked lines", "curves", "levels", "series"])
+def test_a_legend_of_few_names_has_them_whole(kind: str) -> None:
+    words = {text.text for text in parsed(kinds(12)[kind]).iter(f"{SVG}text")}
+    assert set(names(12)) <= words
+
+
 def test_a_matrix_of_many_numbers_its_names() -> None:
     words = [text.text for text in parsed(kinds(32)["matrix"]).iter(f"{SVG}text")]
     assert words.count("32") == 1 and any((word or "").startswith("32 mak") for word in words)
@@ -171,6 +177,8 @@ def test_series_differ_without_their_colour() -> None:
             for group in groups[:6]
         }
         assert len(looks) == 6, kind
+    few = [group.findall("{*}path") for group in parsed(kinds(3)["curves"]).iter(f"{SVG}g") if group.get("stroke")]
+    assert len({paths[0].get("stroke-dasharray") for paths in few}) == 3, "curves without marks by their dashes"
     pairs = {
         (path.get("d"), path.get("fill"))
         for path in parsed(kinds(32)["series"]).iter(f"{SVG}path")

@@ -109,8 +109,9 @@ def test_it_prints_table_1_with_intervals(train, test_file):
 @pytest.mark.slow
 def test_it_writes_metrics_predictions_groups_and_figures(tmp_path, train, test_file):
     out = tmp_path / "new" / "out"
-    run("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", out)
-    assert {path.name for path in out.iterdir()} == FILES
+    run("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", out, "--png")
+    pictures = {name.replace(".svg", ".png") for name in FILES if name.endswith(".svg")}
+    assert {path.name for path in out.iterdir()} == FILES | pictures
     metrics = json.loads((out / "metrics.json").read_text())
     assert list(metrics) == ["previous_correct", "same_task"]
     parts = {"overall", "previous_correct", "previous_incorrect"}
