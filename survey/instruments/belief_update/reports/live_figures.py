@@ -349,8 +349,8 @@ def lift(
     if not (totals[:, 2] > 0).all():
         return float(drawn), float(uniform), float(drawn / uniform), None, None
     ratios = (totals[:, 0] / totals[:, 1]) / (totals[:, 2] / totals[:, 3])
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(drawn), float(uniform), float(drawn / uniform), float(low), float(high)
+    low, high = evaluation.percentile_interval(ratios) or (None, None)
+    return float(drawn), float(uniform), float(drawn / uniform), low, high
 
 
 def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:

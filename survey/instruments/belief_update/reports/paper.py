@@ -352,15 +352,9 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         if found is None or not len(found.score):
             continue
         score, n = found.score, len(found.score)
-        half = 1.96 * float(score.std(ddof=1)) / n**0.5 if n > 1 else None
-        mean = float(score.mean())
-        middle = PaperFigure(
-            n=n,
-            value=mean,
-            low=None if half is None else max(0.0, mean - half),
-            high=None if half is None else min(1.0, mean + half),
-            paper=PAPER_PREDICTED[outcome],
-        )
+        mean, error = float(score.mean()), float(score.std(ddof=1)) / n**0.5 if n > 1 else 0.0
+        low, high = bandit.student_interval(mean, error, n - 1, within=(0.0, 1.0)) or (None, None)
+        middle = PaperFigure(n=n, value=mean, low=low, high=high, paper=PAPER_PREDICTED[outcome])
         plain.append([outcome, "mean", *middle.cells, None, None])
         shown.append([words, "mean", str(middle), "", ""])
         for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):

@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 from survey.contracts.reports import Findings, Layout, Table
 from survey.contracts.tables import Column
 from survey.services.results.budget_files import (
-    POWER,
     BudgetFile,
     BudgetFileConfig,
     WholeItemsConfig,
     cost_lines,
     each_study,
+    found_by_width,
 )
 from survey.study_file import Strict
 
@@ -159,7 +159,7 @@ def _row(name: str, studies: list[list[float]]) -> list[Any]:
         width,
         float(((low <= mean_true) & (mean_true <= high))[known].mean()),
         len(table),
-        POWER * width / (2 * 1.959964),
+        found_by_width(width),
     ]
 
 
