@@ -22,6 +22,7 @@ from safetensors.numpy import save_file
 from predictors import training
 from predictors.artifacts import file_digest
 from predictors.errors import CheckpointError, PredictorError
+from predictors.evaluation.intervals import percentile_interval
 from predictors.pair_scorer_fit import IndexedPairs, QuestionEmbeddings, check_rank, learn
 from predictors.pairs import Pair, Progress
 
@@ -236,15 +237,16 @@ def agreement(
     correlations, recalls = [], []
     for _ in range(samples):
         rows = rng.integers(len(scores), size=len(scores))
-        correlations.append(_spearman(predicted[rows], scores[rows]))
+        value = _spearman(predicted[rows], scores[rows])
+        correlations.append(np.nan if value is None else value)
         recalls.append(_recall(predicted[rows], scores[rows]))
-    defined = [value for value in correlations if value is not None]
+    ends = percentile_interval(correlations)
     return Fidelity(
         n=len(scores),
         spearman=_spearman(predicted, scores),
-        spearman_interval=np.quantile(defined, [0.025, 0.975]).tolist() if defined else None,
+        spearman_interval=None if ends is None else list(ends),
         top_decile_recall=_recall(predicted, scores),
-        top_decile_recall_interval=np.quantile(recalls, [0.025, 0.975]).tolist(),
+        top_decile_recall_interval=list(percentile_interval(recalls) or ()),
     )
 
 

@@ -5,7 +5,7 @@ rows are measured come from the caller; `parts_by_outcome` makes those of the be
 """
 
 from predictors.evaluation.curves import auc_by_group, calibration, rank_curve, roc_curve, rows_by_rank
-from predictors.evaluation.intervals import evaluate_with_intervals, paired_difference
+from predictors.evaluation.intervals import bootstrap_p, evaluate_with_intervals, paired_difference, percentile_interval
 from predictors.evaluation.metrics import (
     METRIC_TITLES,
     METRICS,
@@ -29,6 +29,7 @@ __all__ = [
     "TrainTest",
     "area_under_curve",
     "auc_by_group",
+    "bootstrap_p",
     "calibration",
     "count_log_likelihood",
     "evaluate",
@@ -37,6 +38,7 @@ __all__ = [
     "negative_log_likelihood",
     "paired_difference",
     "parts_by_outcome",
+    "percentile_interval",
     "rank_curve",
     "roc_curve",
     "rows_by_rank",

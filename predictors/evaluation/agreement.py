@@ -11,6 +11,7 @@ from typing import Literal, TypedDict
 import numpy as np
 
 from predictors.errors import PredictorError
+from predictors.evaluation.intervals import percentile_interval
 
 
 class CoderAgreement(TypedDict):
@@ -62,12 +63,13 @@ def agreement(
     varied = by_chance < 1
     kappas = np.full(samples, np.nan)
     kappas[varied] = (agreed - by_chance)[varied] / (1 - by_chance)[varied]
-    known = kappas[np.isfinite(kappas)]
-    tail = (1 - level) / 2
-    ends = np.quantile(known, [tail, 1 - tail]).tolist() if len(known) >= samples / 2 else None
-    if ends is not None and ends[0] == ends[1]:
-        ends = None
-    return CoderAgreement(n=len(first), agree=agree, kappa=kappa, interval=ends)
+    return CoderAgreement(n=len(first), agree=agree, kappa=kappa, interval=_ends(kappas, level))
+
+
+def _ends(values: np.ndarray, level: float) -> list[float] | None:
+    """The percentile interval; None also where all resamples are alike."""
+    found = percentile_interval(np.where(np.isfinite(values), values, np.nan), level)
+    return None if found is None or found[0] == found[1] else list(found)
 
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -130,11 +132,7 @@ def krippendorff_alpha(
     share, block = np.full(len(counts), 1 / len(counts)), max(1, CELLS // max(counts.shape))
     sizes = [min(block, samples - start) for start in range(0, samples, block)]
     drawn = np.concatenate([of(rng.multinomial(len(counts), share, size=size)) for size in sizes])
-    known = drawn[np.isfinite(drawn)]
-    tail = (1 - confidence) / 2
-    if len(known) >= samples / 2:
-        low, high = np.quantile(known, [tail, 1 - tail]).tolist()
-        found["interval"] = None if low == high else [low, high]
+    found["interval"] = _ends(drawn, confidence)
     return found
 
 

@@ -9,7 +9,7 @@ computed from the same resamples.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,7 +82,7 @@ def evaluate_with_intervals(
     resampled = _resampled(labels, [probabilities], parts, sample_weight, cluster, rng, samples, level)
     intervals: dict[Metric, dict[str, Interval]] = {
         metric: {
-            part: None if value is None else _percentiles(resampled[metric][part][0], level)
+            part: None if value is None else _ends(resampled[metric][part][0], level)
             for part, value in found[metric].items()
         }
         for metric in METRICS
@@ -128,7 +128,7 @@ def paired_difference(
                 continue
             differences = resampled[metric][part][0] - resampled[metric][part][1]
             table[metric][part] = Difference(
-                difference=a - b, interval=_percentiles(differences, level), p=_two_sided_p(differences)
+                difference=a - b, interval=_ends(differences, level), p=bootstrap_p(differences)
             )
     return table
 
@@ -276,16 +276,36 @@ def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> 
     return np.divide(numerator, denominator, out=np.full(len(numerator), np.nan), where=denominator > 0)
 
 
-def _percentiles(values: NDArray[np.float64], level: float) -> Interval:
-    defined = values[np.isfinite(values)]
-    if 2 * len(defined) < len(values):
+def _ends(values: NDArray[np.float64], level: float) -> Interval:
+    found = percentile_interval(np.where(np.isfinite(values), values, np.nan), level)
+    return None if found is None else list(found)
+
+
+def percentile_interval(
+    values: ArrayLike, level: float = 0.95, *, method: Literal["linear", "nearest"] = "linear"
+) -> tuple[float, float] | None:
+    """The middle share `level` of resampled values (samples,), NaN where the figure is not defined; None where it is
+    not in at least half of them, or there is none.
+
+    Args:
+        method: between two values, or the nearer one of them, which is needed where values may be infinite: between an
+            infinite value and another one there is nothing to interpolate.
+    """
+    resampled = np.asarray(values, dtype=np.float64)
+    defined = resampled[~np.isnan(resampled)]
+    if not len(defined) or 2 * len(defined) < len(resampled):
         return None
-    return [float(bound) for bound in np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])]
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2], method=method)
+    return float(low), float(high)
 
 
-def _two_sided_p(differences: NDArray[np.float64]) -> float | None:
-    defined = differences[np.isfinite(differences)]
-    if 2 * len(defined) < len(differences):
+def bootstrap_p(differences: ArrayLike) -> float | None:
+    """Two-sided p of resampled differences (samples,), NaN where one is not defined: twice the smaller share of them on
+    either side of 0, the observed sample counted in (Davison and Hinkley, Bootstrap Methods and their Application,
+    section 4.4). None where they are not defined in at least half of the resamples."""
+    resampled = np.asarray(differences, dtype=np.float64)
+    defined = resampled[np.isfinite(resampled)]
+    if not len(defined) or 2 * len(defined) < len(resampled):
         return None
     smaller = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
     return float(min(1.0, 2 * (smaller + 1) / (len(defined) + 1)))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from predictors.errors import PredictorError
-from predictors.evaluation.intervals import Cluster, resampled_counts
+from predictors.evaluation.intervals import Cluster, percentile_interval, resampled_counts
 
 Floats = NDArray[np.float64]
 
@@ -198,7 +198,7 @@ def log_score_interval(
         means = np.divide(weights @ losses, total, out=np.full(len(counts), np.nan), where=total > 0)
         means[(weights[:, ~possible] > 0).any(axis=1)] = np.inf
         parts.append(means)
-    return percentile_interval(np.concatenate(parts), level)
+    return percentile_interval(np.concatenate(parts), level, method="nearest")
 
 
 @dataclass(frozen=True)
@@ -371,22 +371,13 @@ def text_intervals(
         found[(counts @ endless.T) > 0] = np.inf
         drawn.append(found)
     table = np.concatenate(drawn)
-    of_model = {name: percentile_interval(table[:, place], level) for place, name in enumerate(names)}
+    of_model = {name: percentile_interval(table[:, place], level, method="nearest") for place, name in enumerate(names)}
     differences: dict[str, tuple[float, float] | None] = {}
     for place, name in enumerate(names[1:], start=1):
         both = np.isfinite(table[:, 0]) & np.isfinite(table[:, place])
-        differences[name] = percentile_interval(table[:, 0] - table[:, place], level) if both.all() else None
+        gap = table[:, 0] - table[:, place]
+        differences[name] = percentile_interval(gap, level, method="nearest") if both.all() else None
     return ModelIntervals(of_model, differences)
-
-
-def percentile_interval(values: Floats, level: float) -> tuple[float, float] | None:
-    """The middle share `level` of the values, infinite ones the largest; None where more than half are undefined."""
-    defined = np.sort(values[~np.isnan(values)])
-    if not len(defined) or 2 * len(defined) < len(values):
-        return None
-    # Between an infinite value and another one there is nothing to interpolate.
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2], method="nearest")
-    return float(low), float(high)
 
 
 def checked_probabilities(probabilities: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Floats, Floats]:

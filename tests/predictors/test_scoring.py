@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from predictors.errors import PredictorError
+from predictors.evaluation.intervals import percentile_interval
 from predictors.evaluation.metrics import negative_log_likelihood
 from predictors.evaluation.scoring import (
     TextScore,
@@ -17,7 +18,6 @@ from predictors.evaluation.scoring import (
     log_score,
     log_score_interval,
     log_scores_by_group,
-    percentile_interval,
     text_intervals,
 )
 
@@ -193,7 +193,7 @@ def test_one_text_has_no_interval_and_other_texts_no_comparison():
 
 
 def test_infinite_resamples_are_the_largest():
-    assert percentile_interval(np.array([1.0, 2.0, np.inf, np.inf]), 0.9) == (1.0, math.inf)
+    assert percentile_interval([1.0, 2.0, np.inf, np.inf], 0.9, method="nearest") == (1.0, math.inf)
     assert percentile_interval(np.array([np.nan, np.nan, np.nan, 1.0]), 0.9) is None
 
 
@@ -223,7 +223,9 @@ def test_intervals_take_weights_floors_and_clusters_as_the_score_does():
 def test_a_text_with_an_impossible_token_is_endless_by_word_too():
     score = TextScore.of([-1.0, -math.inf], words=2, characters=4)
     assert math.isinf(score.perplexity_per_word) and math.isinf(score.bits_per_character)
-    assert percentile_interval(np.array([np.nan, np.nan, 1.0, 3.0]), 0.9) == (1.0, 3.0), "half of them are enough"
+    assert percentile_interval([np.nan, np.nan, 1.0, 3.0], 0.9, method="nearest") == (1.0, 3.0), (
+        "half of them are enough"
+    )
 
 
 def test_half_the_perplexity_of_the_test_is_not_yet_overfitted():

@@ -1,5 +1,6 @@
 """What the budget files of all instruments share: people, prices, policies by name, and what people cost."""
 
+import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+import bandit
 from bandit import DesignError
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, Problem
@@ -20,8 +22,14 @@ from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
-POWER = 1.959964 + 0.841621
+NORMAL = bandit.student_t_quantile(0.975, math.inf)
+POWER = NORMAL + bandit.student_t_quantile(0.8, math.inf)
 """The smallest difference that a two-sided test at 5 % finds with 80 % power, in standard errors."""
+
+
+def found_by_width(width: float) -> float:
+    """That difference, from the width of the difference's 95 % interval and in its unit."""
+    return POWER * width / (2 * NORMAL)
 
 
 class Prices(Strict):

@@ -15,7 +15,7 @@ from survey.figures.words import integer, number
 from survey.instruments.cloze.analysis.outlook import one_study
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.banks.eligibility import eligible_questions
-from survey.services.results.budget_files import POWER, each_study
+from survey.services.results.budget_files import each_study, found_by_width
 
 if TYPE_CHECKING:
     from survey.models import Study
@@ -54,7 +54,7 @@ class BudgetLine:
     @property
     def detectable(self) -> float:
         """The smallest difference of PNC between two models that is found with 80 % power, two-sided at 5 %."""
-        return POWER * self.width_difference / (2 * 1.959964)
+        return found_by_width(self.width_difference)
 
     @property
     def values(self) -> list[object]:

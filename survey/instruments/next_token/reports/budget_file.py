@@ -12,13 +12,13 @@ from survey.contracts.reports import Findings
 from survey.figures import Column, Table
 from survey.figures.words import integer
 from survey.services.results.budget_files import (
-    POWER,
     BudgetFile,
     BudgetFileConfig,
     PriorityPolicyConfig,
     WholeItemsConfig,
     cost_lines,
     each_study,
+    found_by_width,
     own_names,
 )
 from survey.study_file import Strict
@@ -145,4 +145,4 @@ def _row(name: str, studies: list[list[float]]) -> list[Any]:
         known = column[np.isfinite(column)]
         means.append(float(known.mean()) if len(known) else None)
     width = means[2]
-    return [name, *means, len(studies), None if width is None else POWER * width / (2 * 1.959964)]
+    return [name, *means, len(studies), None if width is None else found_by_width(width)]

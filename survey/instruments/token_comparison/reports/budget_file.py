@@ -12,12 +12,12 @@ from survey.contracts.reports import Findings
 from survey.figures import Column, Table
 from survey.figures.words import integer
 from survey.services.results.budget_files import (
-    POWER,
     BudgetFile,
     BudgetFileConfig,
     WholeItemsConfig,
     cost_lines,
     each_study,
+    found_by_width,
 )
 from survey.study_file import Strict
 
@@ -167,5 +167,5 @@ def _row(name: str, studies: list[list[float]]) -> list[Any]:
         width,
         float(((low <= mean_true) & (mean_true <= high))[known].mean()),
         len(table),
-        POWER * width / (2 * 1.959964),
+        found_by_width(width),
     ]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from predictors.evaluation import percentile_interval
+
 from .scores import Averages, mixture_belief
 
 Floats = NDArray[np.float64]
@@ -242,8 +244,7 @@ def compare_beliefs(
     mass = np.bincount(person, weights=answers.weight)
     gain = np.bincount(person, weights=answers.weight * (errors[0] - errors[1]))
     counts = rng.multinomial(len(people), np.full(len(people), 1 / len(people)), size=samples)
-    tail = (1 - level) / 2
-    low, high = np.quantile((counts @ gain) / (counts @ mass), [tail, 1 - tail])
+    interval = percentile_interval((counts @ gain) / (counts @ mass), level)
     means = np.average(errors, axis=1, weights=answers.weight)
     return BeliefComparison(
         n=len(answers),
@@ -251,7 +252,7 @@ def compare_beliefs(
         mixture=float(means[0]),
         regression=float(means[1]),
         improvement=float(means[0] - means[1]),
-        interval=(float(low), float(high)),
+        interval=interval or (np.nan, np.nan),
     )
 
 

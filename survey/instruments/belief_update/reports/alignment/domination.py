@@ -13,6 +13,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.evaluation import percentile_interval
+
 from .deployment import ModelRows, Rule, known_beliefs, why_beliefs_decide_nothing
 
 Floats = NDArray[np.float64]
@@ -120,7 +122,6 @@ def deployment_gaps(
     Args:
         counts: (samples, n) of `resampled_pairs`; all models have the same n pairs.
     """
-    tail = (1 - level) / 2
     found = []
     for better, worse in models:
         if not (better.known.any() and worse.known.any()):
@@ -135,7 +136,7 @@ def deployment_gaps(
             with np.errstate(divide="ignore", invalid="ignore"):
                 draws.append(resampled[:, 1] / resampled[:, 0])
         gap = draws[0] - draws[1]
-        low, high = np.quantile(gap[np.isfinite(gap)], [tail, 1 - tail]).tolist()
+        low, high = percentile_interval(gap[np.isfinite(gap)], level) or (np.nan, np.nan)
         found.append(
             DeploymentGap(
                 better=better.name,

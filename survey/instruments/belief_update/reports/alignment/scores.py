@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from predictors.evaluation import bootstrap_p, percentile_interval
+
 Floats = NDArray[np.float64]
 
 PAPER_ALPHAS = (1.0, 19.0, 50.0, 99.0)
@@ -336,27 +338,15 @@ class AlignmentComparison:
         return point, resampled
 
     def _interval(self, resampled: Floats) -> Floats:
-        """(k, 2): percentiles over the resamples in which the ratio is defined."""
-        tail = (1 - self.level) / 2
+        """(k, 2): percentiles over the resamples in which the ratio is defined; NaN where half of them have none."""
         finite = np.where(np.isfinite(resampled), resampled, np.nan)
-        with np.errstate(all="ignore"):
-            if np.isnan(finite).all(axis=0).any():
-                return np.stack([_quantile(column, tail) for column in finite.T])
-            return np.nanquantile(finite, [tail, 1 - tail], axis=0).T
-
-
-def _quantile(column: Floats, tail: float) -> Floats:
-    known = column[np.isfinite(column)]
-    return np.quantile(known, [tail, 1 - tail]) if len(known) else np.full(2, np.nan)
+        ends = [percentile_interval(column, self.level) for column in finite.T]
+        return np.array([(np.nan, np.nan) if pair is None else pair for pair in ends])
 
 
 def _p_of(gap: Floats) -> Floats:
-    """Two-sided bootstrap p: twice the smaller share of resamples on either side of 0, at least 1 / (samples + 1)."""
-    known = np.isfinite(gap)
-    n = known.sum(axis=0)
-    below = ((gap <= 0) & known).sum(axis=0)
-    above = ((gap >= 0) & known).sum(axis=0)
-    return np.where(n > 0, np.minimum(1.0, 2 * (np.minimum(below, above) + 1) / (n + 1)), np.nan)
+    """(k,) the two-sided bootstrap p of each column of resampled differences (samples, k)."""
+    return np.array([np.nan if (p := bootstrap_p(column)) is None else p for column in gap.T])
 
 
 def _terms(correct: NDArray[Any], belief: Floats) -> Floats:

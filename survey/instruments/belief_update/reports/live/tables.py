@@ -312,7 +312,7 @@ def lift(changed: Floats, weight: Floats, respondent: Ints, *, seed: int) -> tup
     if not (totals[:, 2] > 0).all():
         return without
     ratios = (totals[:, 0] / totals[:, 1]) / (totals[:, 2] / totals[:, 3])
-    return drawn, uniform, Figure.between(drawn / uniform, np.quantile(ratios, [0.025, 0.975]))
+    return drawn, uniform, Figure.between(drawn / uniform, evaluation.percentile_interval(ratios))
 
 
 def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:

@@ -337,9 +337,8 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         if found is None or not len(found.score):
             continue
         score, n = found.score, len(found.score)
-        half = 1.96 * float(score.std(ddof=1)) / n**0.5 if n > 1 else None
-        mean = float(score.mean())
-        ends = None if half is None else (max(0.0, mean - half), min(1.0, mean + half))
+        mean, error = float(score.mean()), float(score.std(ddof=1)) / n**0.5 if n > 1 else 0.0
+        ends = bandit.student_interval(mean, error, n - 1, within=(0.0, 1.0)) if n > 1 else None
         rows.append([outcome, words, "mean", n, as_figure(mean, ends), PAPER_PREDICTED[outcome], None, None])
         for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):
             rows.append([outcome, words, which, n, Figure(score[place]), None, *found.texts(place)])
