@@ -71,7 +71,7 @@ def test_in_another_unit_value_ends_and_error_change() -> None:
 
 
 def test_a_figure_without_value_or_interval_says_so_in_arithmetic() -> None:
-    assert math.isnan(Figure().or_nan) and Figure(0.5).or_nan == 0.5
+    assert math.isnan(Figure().number) and Figure(0.5).number == 0.5
     assert Figure(0.5, 0.4, 0.6).holds(0.6) and not Figure(0.5, 0.4, 0.6).holds(0.61) and Figure(0.5).holds(9)
 
 
