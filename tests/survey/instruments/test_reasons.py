@@ -214,7 +214,7 @@ def test_one_coder_and_one_code_alone_have_no_kappa(study: Study, tmp_path: Path
     assert "No reason has codes by two coders." in run(ann)
     text = run(ann, coded(study, tmp_path / "bob.csv", lambda row: "a"))
     assert "100.0 %" in text and "–" in text and "One code alone was given: no alpha." in text
-    assert "ann: both used one code alone, so that kappa is not defined." in text
+    assert "both used one code alone, so that kappa is not defined." in text
 
 
 @pytest.mark.django_db
