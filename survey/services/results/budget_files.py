@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from bandit import DesignError
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, Problem
-from survey.services.banks import decoding
+from survey.input_tables import decoding
 from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 Model = TypeVar("Model", bound=BaseModel)

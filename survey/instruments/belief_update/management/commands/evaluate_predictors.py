@@ -24,10 +24,10 @@ from predictors.training import limit_threads
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
+from survey.input_tables.decoding import json_of
 from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.reports import releasing
 from survey.instruments.belief_update.reports.alignment_files import read_pairs
-from survey.services.banks.decoding import json_of
 from survey.services.base import keys
 from survey.services.results import reports
 from survey.services.studies import finding
