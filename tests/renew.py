@@ -21,6 +21,7 @@ TESTS = {
     "golden": ["tests/golden/test_golden.py"],  # Exports and figures of the golden studies, with their codebooks.
     "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
     "rights": ["tests/authorization/test_table.py"],
+    "tables": ["tests/documents/test_tables.py"],  # docs/tables.md
     "pictures": ["tests/documents/test_tutorial.py"],
 }
 COMMANDS = {"notices": ["tools/third_party_notices.py"]}

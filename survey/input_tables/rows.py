@@ -37,7 +37,7 @@ Kind = TypeVar("Kind", bound=type)
 def declared(kind: Kind) -> Kind:
     """Make a class a declaration of rows. Its objects are small: a file may have a million."""
     made: Any = pydantic_dataclass(kind, frozen=True, slots=True, kw_only=True)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 @declared

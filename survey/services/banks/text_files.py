@@ -39,7 +39,7 @@ class TextRow(TableRow):
 
 
 @declared
-class TokenRow(TableRow):
+class ReadTokenRow(TableRow):
     """A token of a text, in the order of the text, which is named as `perplexity` names it."""
 
     read_by = "`perplexity FILE --model file:TABLE`"
@@ -112,12 +112,12 @@ def texts_of_bank(bank: Bank) -> list[Text]:
 
 
 def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> dict[int, FileReading]:
-    """Readings that somebody has, by the number of their text: a table of `TokenRow`.
+    """Readings that somebody has, by the number of their text: a table of `ReadTokenRow`.
 
     Raises:
         FileErrors: lists every problem with its line and column.
     """
-    rows = read_rows(TokenRow, path, Problems(), guesses=False)
+    rows = read_rows(ReadTokenRow, path, Problems(), guesses=False)
     number_of_text = {one.id: number for number, one in enumerate(texts)}
     columns: dict[int, list[tuple[int, int, float]]] = {}
     marks: dict[int, list[bool]] = {}

@@ -68,16 +68,16 @@ def _rows(kind: type[Row], path: Path, problems: Problems, notes: list[str]) -> 
         file.wrong(1, "header", "has neither outcome nor rating_a: add one of them")
         return [], ()
     notes += file.notes
-    known = {*kind.columns(), *PASSED_OVER, ROLE}
+    known = {*file.row.columns(), *PASSED_OVER, ROLE}
     if further := [name for name in file.header if name not in known]:
         notes.append(f"{path.name}: further columns are passed over: {', '.join(further)}")
     # Of our own export: these answers stand for no items.
-    file, left_out = file.without(ROLE, NO_ITEMS)
+    taken, left_out = file.without(ROLE, NO_ITEMS)
     if left_out:
         notes.append(f"{path.name}: {left_out:,} answers to controls and repeats are left out")
     rows = []
     category_of: dict[str, str] = {}
-    for row in file:
+    for row in taken:
         if row.rating_a is not None and OUTCOMES.get(row.outcome, TIE) not in (row.code, TIE):
             message = f"is {row.outcome!r}, and rating_a {row.rating_a:g} says otherwise: give one of them"
             file.wrong(row.line, "outcome", message)

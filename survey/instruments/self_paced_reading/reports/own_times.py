@@ -53,7 +53,7 @@ class TimeRow(TableRow):
 
 
 @declared
-class ReadingRow(TableRow):
+class PassageReadingRow(TableRow):
     """What a model gave to a word of the passages."""
 
     read_by = "`reading --readings FILE`"
@@ -188,7 +188,7 @@ def _read_times(path: Path) -> _TimesFile:
 
 def _read_readings(path: Path, words: Mapping[Key, tuple[int, str]]) -> dict[str, np.ndarray]:
     """The surprisal of each word (W,) by model; NaN where it says nothing."""
-    rows = read_rows(ReadingRow, path, Problems())
+    rows = read_rows(PassageReadingRow, path, Problems())
     columns: dict[str, np.ndarray] = {}
     misaligned = False
     for row in rows:

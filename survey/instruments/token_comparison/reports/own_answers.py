@@ -43,7 +43,7 @@ Weight = Annotated[float, cells.number("{} is no number above 0", lambda value: 
 
 
 @declared
-class ComparisonRow(TableRow):
+class TokenComparisonRow(TableRow):
     """A comparison of the true next token with another one, answered by a person or by nobody.
 
     Each model NAME of `--models` has the columns `log_NAME_true` and `log_NAME_other`, as the generator has
@@ -168,12 +168,12 @@ class _Context:
     logs: dict[str, float] = field(default_factory=dict)
 
 
-def built_from(rows: Sequence[ComparisonRow], models: Sequence[str] = ()) -> Built:
+def built_from(rows: Sequence[TokenComparisonRow], models: Sequence[str] = ()) -> Built:
     """Rows of the same context and other token are one comparison, answered by several people; without the column
     other each row is one, as a person who was shown a draw of their own."""
     contexts: dict[str, _Context] = {}
     items: dict[tuple[str, str], int] = {}
-    of_item: list[ComparisonRow] = []
+    of_item: list[TokenComparisonRow] = []
     people: dict[str, int] = {}
     answers: list[tuple[int, int, float]] = []
     for row in rows:
@@ -230,15 +230,15 @@ def built_from(rows: Sequence[ComparisonRow], models: Sequence[str] = ()) -> Bui
     )
 
 
-def read_answers(path: Path, models: Sequence[str] = ()) -> list[ComparisonRow]:
+def read_answers(path: Path, models: Sequence[str] = ()) -> list[TokenComparisonRow]:
     """
     Raises:
         FileErrors: with every problem.
     """
     rows = read_rows(row_with(models), path, Problems(), guesses=False)
-    answers: list[ComparisonRow] = []
-    first: dict[str, ComparisonRow] = {}
-    seen: dict[tuple[str, str], ComparisonRow] = {}
+    answers: list[TokenComparisonRow] = []
+    first: dict[str, TokenComparisonRow] = {}
+    seen: dict[tuple[str, str], TokenComparisonRow] = {}
     for row in rows:
         before = first.setdefault(row.context, row)
         if (before.log_g_true, before.text, before.weight) != (row.log_g_true, row.text, row.weight):
@@ -256,7 +256,7 @@ def read_answers(path: Path, models: Sequence[str] = ()) -> list[ComparisonRow]:
     return answers
 
 
-def row_with(models: Sequence[str]) -> type[ComparisonRow]:
+def row_with(models: Sequence[str]) -> type[TokenComparisonRow]:
     """The rows of a file that has these models."""
     columns: dict[str, Any] = {"__annotations__": {}, "names": tuple(models), "__module__": __name__}
     for name in models:
@@ -264,4 +264,4 @@ def row_with(models: Sequence[str]) -> type[ComparisonRow]:
             field_name = f"model_{models.index(name)}_{which}"
             columns["__annotations__"][field_name] = LogProbability
             columns[field_name] = column(f"As log_g_{which}, of {name}.", name=f"log_{name}_{which}")
-    return declared(type("ModelComparisonRow", (ComparisonRow,), columns))
+    return declared(type("ModelComparisonRow", (TokenComparisonRow,), columns))
