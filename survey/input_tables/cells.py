@@ -18,40 +18,22 @@ SHOWN = 40  # characters of a cell that a message shows
 REFUSED: Any = object()  # What an empty cell stands for where it may not be empty.
 
 
-def filled(fix: str, *, longest: int | None = None) -> PlainValidator:
-    """A text without the white space around it that is not empty.
+def text(fix: str = "", *, longest: int | None = None, keeps_space: bool = False) -> PlainValidator:
+    """A text, without the white space around it.
 
     Args:
+        fix: what to do where it is empty; without it, it may be.
         longest: characters.
+        keeps_space: it stays as it stands.
     """
 
-    def check(text: str) -> str:
-        text = text.strip()
-        if not text or (longest is not None and len(text) > longest):
-            raise ValueError(f"is empty{f' or longer than {longest} characters' if longest else ''}: {fix}")
-        return text
-
-    return PlainValidator(check)
-
-
-def short(longest: int) -> PlainValidator:
-    """A text without the white space around it, of at most so many characters."""
-
-    def check(text: str) -> str:
-        if len(text := text.strip()) > longest:
-            raise ValueError(f"has more than {longest} characters: give a shorter one")
-        return text
-
-    return PlainValidator(check)
-
-
-def not_blank(fix: str) -> PlainValidator:
-    """A text as it stands that is more than white space."""
-
-    def check(text: str) -> str:
-        if not text.strip():
+    def check(cell: str) -> str:
+        text = cell.strip()
+        if fix and not text:
             raise ValueError(f"is empty: {fix}")
-        return text
+        if longest is not None and len(text) > longest:
+            raise ValueError(f"has more than {longest} characters: give a shorter one")
+        return cell if keeps_space else text
 
     return PlainValidator(check)
 
@@ -76,29 +58,15 @@ def number(
     """
     texts = {**dict.fromkeys(() if empty is REFUSED else unknown, empty), **(words or {})}
 
-    def check(text: str) -> Any:
-        value = number_of(text)
+    def check(cell: str) -> Any:
+        value = number_of(cell)
         if value is None:
-            word = text.strip().casefold()
+            word = cell.strip().casefold()
             if word in texts:
                 return texts[word]
             value = INFINITE.get(word) if infinite else None
         if value is None or not (fits is None or fits(value)):
-            raise ValueError(says.format(repr(text[:SHOWN])))
-        return value
-
-    return PlainValidator(check)
-
-
-def whole(says: str, fits: Callable[[int], bool] | None = None, *, empty: Any = REFUSED) -> PlainValidator:
-    """A whole number from 0 of at most nine digits, with the arguments of `number`."""
-
-    def check(text: str) -> Any:
-        value = whole_of(text)
-        if value is None and empty is not REFUSED and not text.strip():
-            return empty
-        if value is None or not (fits is None or fits(value)):
-            raise ValueError(says.format(repr(text[:SHOWN])))
+            raise ValueError(says.format(repr(cell[:SHOWN])))
         return value
 
     return PlainValidator(check)
@@ -107,10 +75,10 @@ def whole(says: str, fits: Callable[[int], bool] | None = None, *, empty: Any = 
 def choice(values: Mapping[str, Any], says: str) -> PlainValidator:
     """One of these words, in capital or small letters, and what it stands for."""
 
-    def check(text: str) -> Any:
-        word = text.strip().lower()
+    def check(cell: str) -> Any:
+        word = cell.strip().lower()
         if word not in values:
-            raise ValueError(says.format(repr(text.strip()[:SHOWN])))
+            raise ValueError(says.format(repr(cell.strip()[:SHOWN])))
         return values[word]
 
     return PlainValidator(check)
@@ -120,6 +88,12 @@ def whole_of(text: str) -> int | None:
     """A whole number from 0; None where it is none."""
     text = text.strip().removesuffix(".0")
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
+
+
+def _position(cell: str) -> int:
+    if (value := whole_of(cell)) is None:
+        raise ValueError(f"{cell[:SHOWN]!r} is no whole number from 0")
+    return value
 
 
 # Kinds that many files have
@@ -141,7 +115,7 @@ Surprisal = Annotated[
     ),
 ]
 """Nats, NaN where they are not known."""
-Position = Annotated[int, whole("{} is no whole number from 0")]
+Position = Annotated[int, PlainValidator(_position)]
 Correct = Annotated[
     float,
     number(

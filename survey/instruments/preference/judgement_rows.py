@@ -22,7 +22,7 @@ Chance = Annotated[
 Drawn = Annotated[
     float, cells.number("is {}: a chance is above 0 and up to 1", lambda chance: 0 < chance <= 1, empty=1.0)
 ]
-Required = Annotated[str, cells.filled("give it")]
+Required = Annotated[str, cells.text("give it")]
 
 
 @declared
@@ -92,14 +92,22 @@ class VerdictRow(PairRow):
     read_by = "`import_judgements FILE --study SLUG`"
     words = tuple(CODES)
     outcome: cells.Stripped = column("a, b, tie, or unreadable where the judge's reply could not be read.", "")
-    judge: Annotated[str, cells.filled("name the judge", longest=120)] = column("The judge's name.")
+    judge: Annotated[str, cells.text("name the judge", longest=120)] = column("The judge's name.")
     chance_a: Chance = column("The judge's chance that A is the better one, 0 to 1.", None)
-    template: Annotated[str, cells.short(40)] = column("What the judge was asked; at most 40 characters.", "")
-    template_version: Annotated[str, cells.short(20)] = column("Its version; at most 20 characters.", "")
+    template: Annotated[str, cells.text(longest=40)] = column("What the judge was asked; at most 40 characters.", "")
+    template_version: Annotated[str, cells.text(longest=20)] = column("Its version; at most 20 characters.", "")
 
 
 @declared
-class JudgementRow(PairRow):
+class ItemRow(PairRow):
+    """The same of an item of a file of comparisons."""
+
+    category: cells.Stripped = column("The prompt's category.", "")
+    prompt_text: cells.Stripped = column("The prompt's text, where prompt is a name: lengths of prompts need it.", "")
+
+
+@declared
+class JudgementRow(ItemRow):
     """A judge's verdict on an item of a file of comparisons."""
 
     read_by = "`preferences --judgements FILE`"
@@ -107,23 +115,19 @@ class JudgementRow(PairRow):
     outcome: cells.Stripped = column("a, b, tie, or unreadable where the judge's reply could not be read.", "")
     judge: Required = column("The judge's name.")
     chance_a: Chance = column("The judge's chance that A is the better one, 0 to 1.", None)
-    category: cells.Stripped = column("The prompt's category.", "")
-    prompt_text: cells.Stripped = column("As in the comparisons.", "")
     probability = 1.0
 
 
 @declared
-class ComparisonRow(PairRow):
+class ComparisonRow(ItemRow):
     """A person's comparison of two models' replies to a prompt. A row without annotator and outcome names an item that
     nobody judged."""
 
     read_by = "`preferences --comparisons FILE`"
     annotator: cells.Stripped = column("Who judged.", "")
-    category: cells.Stripped = column("The prompt's category.", "")
     probability: Drawn = column("The chance with which the item was drawn, above 0 and up to 1; empty: 1.", 1.0)
     reply_a: cells.Stripped = column("The reply of model_a, for style and lengths.", "")
     reply_b: cells.Stripped = column("The reply of model_b.", "")
-    prompt_text: cells.Stripped = column("The prompt's text, where prompt is a name: lengths of prompts need it.", "")
     chance_a = None
 
     @property

@@ -19,14 +19,19 @@ BATCH = 2000
 LONGEST_NAME = 120
 
 
+Reply = Annotated[str, cells.text("leave the row out, or give the reply", keeps_space=True)]
+
+
 @declared
 class ReplyRow(TableRow):
     """A language model's whole reply to a question, of which nobody says whether it is right."""
 
     read_by = "`import_replies FILE --bank NAME`"
-    llm: Annotated[str, cells.filled("name the language model")] = column("The language model's name.")
-    question_id: Annotated[str, cells.filled("name the question")] = column("The question's id in the bank.")
-    response: Annotated[str, cells.not_blank("leave the row out, or give the reply")] = column("The reply.")
+    llm: Annotated[str, cells.text("name the language model")] = column("The language model's name.")
+    question_id: Annotated[str, cells.text("name the question")] = column("The question's id in the bank.")
+    response: Annotated[str, cells.text("leave the row out, or give the reply", keeps_space=True)] = column(
+        "The reply."
+    )
 
 
 @declared

@@ -30,11 +30,13 @@ from survey.input_tables.reader import TableReading
 from survey.input_tables.rows import TableRow, declared, read_rows
 from survey.instruments.belief_update.reports import alignment_files
 from survey.instruments.cloze.reports import files as cloze_files
+from survey.instruments.self_paced_reading.reports import own_times
 from survey.models import Bank, LanguageModel, ModelAnswer, Question
 from survey.models.question import render_text
 from survey.services.banks import (
     collecting,
     formats,
+    frequencies,
     model_answers,
     question_flags,
     text_files,
@@ -299,6 +301,25 @@ def test_a_table_of_measurements_is_read_by_what_its_cells_store_and_says_so(tmp
     file = read_rows(KeyedRow, written(tmp_path / "a.xlsx", sheet_of(fill)), found)
     assert [row.answer for row in file] == [0.5, 0.5] and not found
     assert len(file.notes) == 1 and "D2: is shown as '50%'" in file.notes[0] and "1 more" in file.notes[0]
+
+
+def test_every_problem_of_a_row_is_named_and_rules_between_rows_are_looked_at_beside_them(tmp_path: Path) -> None:
+    header = ["person", "passage", "position", "word", "time", "log_frequency", "right"]
+    rows = [["p", "a", "0", "one", "300", "-3", "1"], ["p", "a", "0", "two", "300", "x", "2"], ["", "", "x", "", "-1"]]
+    path = written(tmp_path / "t.csv", text_of(rows=[header, *rows[:2], [*rows[2], "", ""]]))
+    with pytest.raises(FileErrors) as error:
+        own_times.make(path, path, own_times.TimeSettings())
+    said = [(one.line, one.field) for one in error.value.problems]
+    assert said == [
+        *((3, name) for name in ("right", "log_frequency", "word", "position")),
+        *((4, name) for name in ("passage", "position", "word", "time", "person")),
+    ]
+    assert "the same word of p stands in line 2: keep one" in error.value.lines[3]
+
+
+def test_a_count_beside_an_empty_logarithm_is_a_count(tmp_path: Path) -> None:
+    path = written(tmp_path / "f.csv", "word,log_frequency,count\na,-2,9\nb,,100\n")
+    assert frequencies.read_frequencies(path) == {"a": -2, "b": 2}
 
 
 def test_escaped_breaks_of_a_sheet_are_line_breaks_and_escaped_escapes_are_letters() -> None:

@@ -35,7 +35,7 @@ class NormRow(TableRow):
     `--times` names those that are."""
 
     read_by = "`cloze --norms FILE`"
-    sentence: Annotated[str, cells.filled("give its id or its text")] = column("The sentence's id, or the text itself.")
+    sentence: Annotated[str, cells.text("give its id or its text")] = column("The sentence's id, or the text itself.")
     position: cells.Position = column("How many words stand before the word.")
     word: Annotated[str, PlainValidator(_word)] = column("The word that stands there.")
     n: str = column("How many people answered, 1 or more.", "")
@@ -54,7 +54,7 @@ class ReadingRow(TableRow):
     """What a model gave to a word of the norms."""
 
     read_by = "`cloze --readings FILE`"
-    model: Annotated[str, cells.filled("name what read the sentence")] = column("What read the sentence.")
+    model: Annotated[str, cells.text("name what read the sentence")] = column("What read the sentence.")
     sentence: cells.Stripped = column("As in the norms.")
     position: cells.Position = column("As in the norms.")
     surprisal: cells.Surprisal = column("In nats; empty where it is not known.")
@@ -166,11 +166,8 @@ class _NormReader:
         self.rows, self.wrong, self.has_counts = rows, rows.wrong, has_counts
         own = ("k", "k_lenient", "k_exact") if lenient else ("k", "k_exact", "k_lenient")
         self.own_k = next((name for name in own if name in rows.header), "")
-        self.sentence: list[str] = []
-        self.position: list[int] = []
-        self.word: list[str] = []
-        self.numbers: list[tuple[int, int, int, float, float]] = []
-        self.word_class: list[str] = []
+        self.taken: list[NormRow] = []
+        self.numbers: list[tuple[int, int, int, float]] = []
         self.frequent: list[str] = []
         self.distinct_known = True
         self.unknown = 0
@@ -179,11 +176,8 @@ class _NormReader:
         self._check_text(row)
         key = (row.sentence, row.position)
         self.rows.once(row, "position", key, f"{row.position} of this sentence stands already")
-        self.numbers.append((*self._numbers(row), row.log_frequency))
-        self.sentence.append(row.sentence)
-        self.position.append(row.position)
-        self.word.append(row.word)
-        self.word_class.append(row.word_class)
+        self.numbers.append(self._numbers(row))
+        self.taken.append(row)
 
     def _check_text(self, row: NormRow) -> None:
         """A sentence with white space is the text itself."""
@@ -244,18 +238,18 @@ class _NormReader:
         return (k > 0) + (k < n)
 
     def made(self, times: Mapping[str, np.ndarray], notes: Sequence[str]) -> NormsFile:
-        n, k, distinct, surprisal, frequency = (np.array(column) for column in zip(*self.numbers, strict=True))
-        is_last, known = _ends(self.sentence, self.position, self.word)
+        n, k, distinct, surprisal = (np.array(column) for column in zip(*self.numbers, strict=True))
+        is_last, known = _ends(self.taken)
         return NormsFile(
-            self.sentence,
-            np.array(self.position, dtype=np.int64),
-            self.word,
+            [row.sentence for row in self.taken],
+            np.array([row.position for row in self.taken], dtype=np.int64),
+            [row.word for row in self.taken],
             n.astype(np.int64),
             k.astype(np.int64),
             distinct.astype(np.int64),
             surprisal.astype(np.float64),
-            frequency.astype(np.float64),
-            self.word_class,
+            np.array([row.log_frequency for row in self.taken], dtype=np.float64),
+            [row.word_class for row in self.taken],
             times,
             is_last,
             known,
@@ -271,20 +265,20 @@ def _one_slip(one: str, word: str) -> bool:
     return one != word and len(word) >= SHORTEST_LENIENT and is_one_slip(one, word)
 
 
-def _ends(sentences: Sequence[str], positions: Sequence[int], words: Sequence[str]) -> tuple[np.ndarray, bool]:
+def _ends(rows: Sequence[NormRow]) -> tuple[np.ndarray, bool]:
     """Which rows are the last word of their sentence, and whether the file tells. Where a sentence is given as its
     text, that says so; else the highest position does, if its word ends with the mark of a sentence."""
     highest: dict[str, int] = {}
-    for sentence, position in zip(sentences, positions, strict=True):
-        highest[sentence] = max(highest.get(sentence, 0), position)
-    found, known = np.zeros(len(words), dtype=bool), False
-    for row, (sentence, position, word) in enumerate(zip(sentences, positions, words, strict=True)):
-        length = len(sentence.split())
+    for row in rows:
+        highest[row.sentence] = max(highest.get(row.sentence, 0), row.position)
+    are_last, known = np.zeros(len(rows), dtype=bool), False
+    for number, row in enumerate(rows):
+        length, word = len(row.sentence.split()), row.word.rstrip(CLOSES)
         if length > 1:
-            known, found[row] = True, position == length - 1
-        elif position == highest[sentence] and word.rstrip(CLOSES)[-1:] in ENDS and word.rstrip(CLOSES):
-            known, found[row] = True, True
-    return found, known
+            known, are_last[number] = True, row.position == length - 1
+        elif row.position == highest[row.sentence] and word and word[-1] in ENDS:
+            known, are_last[number] = True, True
+    return are_last, known
 
 
 def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:

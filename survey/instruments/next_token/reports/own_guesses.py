@@ -27,8 +27,8 @@ class GuessRow(TableRow):
 
     is_strict = True
     read_by = "`next_token --guesses FILE`"
-    person: Annotated[str, cells.not_blank("give every guess one")] = column("Who guessed.")
-    passage: Annotated[str, cells.not_blank("give every guess one")] = column("The text's name.")
+    person: Annotated[str, cells.text("give every guess one", keeps_space=True)] = column("Who guessed.")
+    passage: Annotated[str, cells.text("give every guess one", keeps_space=True)] = column("The text's name.")
     position: cells.Position = column("The token's place in the text, from 0.")
     guess: str = column("The guess.")
     asked: Asked = column("1; 0 where the token was given and nobody guessed.")

@@ -13,13 +13,13 @@ from survey.input_tables.rows import read_rows
 from ..analysis.analysing import Material
 from ..analysis.judgements import TIE, A, B, Judgements, numbered
 from ..analysis.style import lengths, style_of
-from ..judgement_rows import OUTCOMES, ComparisonRow, JudgementRow
+from ..judgement_rows import OUTCOMES, ComparisonRow, ItemRow, JudgementRow
 
 # What our own exports have beside these.
 JUDGED_AT = "judged_at"
 PASSED_OVER = ("stage", "reply_a_key", "reply_b_key", "template", "template_version", "reply", JUDGED_AT)
 ROLE, NO_ITEMS = "role", ("control", "repeat")
-Row = TypeVar("Row", ComparisonRow, JudgementRow)
+Row = TypeVar("Row", bound=ItemRow)
 
 
 def read_material(comparisons: Path, judgements: Path | None = None) -> Material:
@@ -68,7 +68,7 @@ def _rows(kind: type[Row], path: Path, problems: Problems, notes: list[str]) -> 
         file.wrong(1, "header", "has neither outcome nor rating_a: add one of them")
         return [], ()
     notes += file.notes
-    known = {*file.row.columns(), *PASSED_OVER, ROLE}
+    known = {*kind.columns(), *PASSED_OVER, ROLE}
     if further := [name for name in file.header if name not in known]:
         notes.append(f"{path.name}: further columns are passed over: {', '.join(further)}")
     # Of our own export: these answers stand for no items.

@@ -39,11 +39,11 @@ class TimeRow(TableRow):
     """How long somebody read a word; without `person`, a mean."""
 
     read_by = "`reading --times FILE`"
-    passage: Annotated[str, cells.filled("name the text that was read")] = column("The text's name.")
+    passage: Annotated[str, cells.text("name the text that was read")] = column("The text's name.")
     position: cells.Position = column("The word's place in the text, from 0.")
-    word: Annotated[str, cells.filled("write the word that was read")] = column("The word.")
+    word: Annotated[str, cells.text("write the word that was read")] = column("The word.")
     time: Annotated[float, TIME] = column(f"Milliseconds, up to {LONGEST_MS}; empty where it is not known.")
-    person: Annotated[str, cells.filled("name who read, or remove the column")] = column("Who read.", NOBODY)
+    person: Annotated[str, cells.text("name who read, or remove the column")] = column("Who read.", NOBODY)
     right: cells.ZeroOrOne = column("1 where the question about the passage was answered right, and else 0.", math.nan)
     marks: cells.Stripped = column("Anything here marks the time as disturbed.", "")
     log_frequency: cells.Number = column("log10 of how frequent the word is.", math.nan)
@@ -57,7 +57,7 @@ class PassageReadingRow(TableRow):
     """What a model gave to a word of the passages."""
 
     read_by = "`reading --readings FILE`"
-    model: Annotated[str, cells.filled("name what read the passage")] = column("What read the passage.")
+    model: Annotated[str, cells.text("name what read the passage")] = column("What read the passage.")
     passage: cells.Stripped = column("As in the times.")
     position: cells.Position = column("As in the times.")
     surprisal: cells.Surprisal = column("In nats; empty where it is not known.")
@@ -97,7 +97,7 @@ class _TimesFile:
 
     words: dict[Key, tuple[int, str, int]] = field(default_factory=dict)  # number, word, line
     frequency: list[float] = field(default_factory=list)
-    rows: list[tuple[int, str, str, float, float, bool, float]] = field(default_factory=list)
+    rows: list[tuple[int, TimeRow]] = field(default_factory=list)  # with the number of the word
     has_frequency: bool = False
     has_people: bool = False
     has_fixated: bool = False
@@ -141,9 +141,9 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
         rules=settings.rules,
         previous=settings.previous,
         keeps_punctuation=settings.keeps_punctuation,
-        fixated=np.array([row[6] for row in read.rows]) if read.has_fixated else None,
+        fixated=np.array([row.previous_fixated for _number, row in read.rows]) if read.has_fixated else None,
     )
-    who = f"{len({row[2] for row in read.rows}):,} people, " if read.has_people else ""
+    who = f"{len({row.person for _number, row in read.rows}):,} people, " if read.has_people else ""
     return findings.make(
         material,
         fit=settings.fit,
@@ -154,14 +154,14 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
 
 
 def _read_columns(read: _TimesFile, number: Mapping[str, int]) -> ReadTimes:
-    people = {name: place for place, name in enumerate(dict.fromkeys(row[2] for row in read.rows))}
+    people = {name: place for place, name in enumerate(dict.fromkeys(row.person for _word, row in read.rows))}
     return ReadTimes(
-        np.array([row[0] for row in read.rows], dtype=np.int64),
-        np.array([number[row[1]] for row in read.rows], dtype=np.int64),
-        np.array([people[row[2]] for row in read.rows], dtype=np.int64),
-        np.array([row[3] for row in read.rows], dtype=np.float64),
-        np.array([row[4] for row in read.rows], dtype=np.float64),
-        np.array([row[5] for row in read.rows], dtype=bool),
+        np.array([word for word, _row in read.rows], dtype=np.int64),
+        np.array([number[row.passage] for _word, row in read.rows], dtype=np.int64),
+        np.array([people[row.person] for _word, row in read.rows], dtype=np.int64),
+        np.array([row.time for _word, row in read.rows], dtype=np.float64),
+        np.array([row.right for _word, row in read.rows], dtype=np.float64),
+        np.array([bool(row.marks) for _word, row in read.rows], dtype=bool),
     )
 
 
@@ -179,9 +179,7 @@ def _read_times(path: Path) -> _TimesFile:
             read.frequency.append(row.log_frequency)
         rows.once(row, "position", (row.person, key), f"the same word of {row.person or 'the passage'} stands")
         if not math.isnan(row.time):  # An empty cell is a word that nobody's time is known of.
-            read.rows.append(
-                (number, row.passage, row.person, row.time, row.right, bool(row.marks), row.previous_fixated)
-            )
+            read.rows.append((number, row))
     rows.refuse("" if read.rows else "holds no time: give at least one")
     return read
 

@@ -55,7 +55,7 @@ class TokenComparisonRow(TableRow):
     compared = frozenset({"weight"})
     names: ClassVar[tuple[str, ...]] = ()
     """The models."""
-    context: Annotated[str, cells.filled("name the context")] = column("The context's name.")
+    context: Annotated[str, cells.text("name the context")] = column("The context's name.")
     percent_true: Percent = column(
         "The chance given to the true token, between 0 and 100; empty where nobody was asked."
     )
