@@ -13,10 +13,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
 from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.input_tables import reader
+from survey.input_tables.reader import TableReading
 from survey.read_only_admin import ReadOnlyAdmin
-from survey.services.banks import columns, tables, uploads
+from survey.services.banks import columns, uploads
 from survey.services.banks.columns import ColumnChoice
-from survey.services.banks.tables import TableReading
 from survey.services.base import rights
 
 ROWS_SHOWN = 8
@@ -36,7 +37,7 @@ class SendForm(forms.Form):
     file = forms.FileField(
         label="File",
         help_text="CSV with commas, semicolons or tabs, or Excel (.xlsx). Any usual encoding. At most 19 MB.",
-        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.xlsx", "data-largest": str(tables.LARGEST_FILE)}),
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.xlsx", "data-largest": str(reader.LARGEST_FILE)}),
     )
 
 
@@ -72,8 +73,8 @@ class LookForm(forms.Form):
             del self.fields["encoding"], self.fields["delimiter"]
         else:
             del self.fields["sheet"]
-            self._choices("encoding", list(tables.ENCODINGS.items()))
-            known = dict(tables.DELIMITERS)
+            self._choices("encoding", list(reader.ENCODINGS.items()))
+            known = dict(reader.DELIMITERS)
             known.setdefault(table.reading.delimiter, table.reading.delimiter)
             self._choices("delimiter", list(known.items()))
 
@@ -118,8 +119,8 @@ class BankUploadPages(ReadOnlyAdmin):
         problems: list[str] = []
         if posted and form.is_valid():
             sent = form.cleaned_data["file"]
-            if sent.size > tables.LARGEST_FILE:
-                problems = [f"{sent.name}: file: {tables.too_large(sent.size)}"]
+            if sent.size > reader.LARGEST_FILE:
+                problems = [f"{sent.name}: file: {reader.too_large(sent.size)}"]
             else:
                 try:
                     kept = uploads.keep(user=request.user, name=sent.name, content=sent.read(), now=timezone.now())

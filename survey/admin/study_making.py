@@ -16,8 +16,8 @@ from django.utils.module_loading import import_string
 from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, HunchError
+from survey.input_tables import decoding
 from survey.models import Study
-from survey.services.banks import decoding
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.studies import archiving, creating, file_texts

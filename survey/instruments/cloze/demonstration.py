@@ -7,10 +7,11 @@ from django.db.models import Count
 
 from survey.contracts.instruments import DemonstrationVerdict
 from survey.figures.words import number
+from survey.input_tables.problems import Problems
 from survey.models import Bank, NgramModel, Study
 from survey.services.answers.counting import labelled_answers
 from survey.services.banks import ngrams, text_files, texts
-from survey.services.banks.importing import Problems, import_rows, load_starter_bank
+from survey.services.banks.importing import import_rows, load_starter_bank
 from survey.services.base.hashing import digest
 
 from .analysis.answers import surprisal

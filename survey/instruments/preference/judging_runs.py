@@ -15,14 +15,15 @@ from django.db import transaction
 
 from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
 from survey.exceptions import HunchError
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import read_rows
 from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.banks.collecting import LOCAL
-from survey.services.banks.csv_rows import number_of
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.banks.importing import Problems, read_table
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 
+from .judgement_rows import OUTCOMES, VerdictRow
 from .judging_calls import (
     SCORE_RULES_VERSION,
     TEMPLATES,
@@ -39,9 +40,7 @@ PART = 25
 REFUSALS_IN_A_ROW = 5
 MILLION = Decimal(1_000_000)
 TOP = 20
-IMPORT_COLUMNS = ("prompt", "model_a", "model_b", "judge")
-IMPORT_OPTIONAL = ("outcome", "rating_a", "first", "chance_a", "template", "template_version")
-OUTCOMES = {"a": 1.0, "b": -1.0, "tie": 0.0}
+FIRST_WORDS = {1: "a", -1: "b", 0: ""}
 
 
 @dataclass(frozen=True)
@@ -320,86 +319,50 @@ def import_judgements(
         FileErrors: every problem with its line; nothing is written.
         HunchError: a verdict differs from one that is stored.
     """
-    problems, file = Problems(), str(path)
     models = preference_of(study).options.models
-    rows = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models).exclude(
+    answers = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models).exclude(
         response=""
     )
     replies = {
         (question, model): pk
-        for pk, question, model in rows.values_list("pk", "question__external_id", "language_model__name")
+        for pk, question, model in answers.values_list("pk", "question__external_id", "language_model__name")
     }
-    found: list[tuple[str, JudgeVerdict]] = []
-    seen: dict[tuple[Any, ...], int] = {}
-    for line, values in read_table(path, problems, required=IMPORT_COLUMNS, optional=IMPORT_OPTIONAL):
-        one = _imported(line, {name: value.strip() for name, value in values.items()}, file, problems, replies, models)
-        if one is None:
+    rows = read_rows(VerdictRow, path, Problems(), limits=None)
+    verdicts: list[tuple[str, JudgeVerdict]] = []
+    for row in rows:
+        pair = []
+        for column, model in (("model_a", row.model_a), ("model_b", row.model_b)):
+            if (row.prompt, model) in replies:
+                pair.append(replies[row.prompt, model])
+            else:
+                what = "has no reply to this prompt" if model in models else "is none of the study's models"
+                rows.wrong(row.line, column, f"{model[:60]!r} {what}: the pair is unknown")
+        if len(pair) < 2:
             continue
-        name, verdict = one
-        key = (name, verdict.template, verdict.a_id, verdict.b_id, verdict.first)
-        if (first := seen.setdefault(key, line)) != line:
-            problems.add(file, line, "prompt", f"the same judge judged these replies already in line {first}: keep one")
-            continue
-        found.append(one)
-    if not found and not problems:
-        problems.add(file, 1, "file", "holds no judgement: add at least one row")
-    problems.raise_if_any()
-    for note in problems.notes:
+        verdict = _imported(row, *pair)
+        key = (row.judge, verdict.template, verdict.a_id, verdict.b_id, verdict.first)
+        rows.once(row, "prompt", key, "the same judge judged these replies already")
+        verdicts.append((row.judge, verdict))
+    rows.refuse("" if verdicts else "holds no judgement: add at least one row")
+    for note in rows.problems.notes:
         say(note)
-    return _store_imported(found, study, by=by)
+    return _store_imported(verdicts, study, by=by)
 
 
-def _imported(
-    line: int,
-    values: dict[str, str],
-    file: str,
-    problems: Problems,
-    replies: dict[tuple[str, str], int],
-    models: Sequence[str],
-) -> tuple[str, JudgeVerdict] | None:
-    before = len(problems)
-    judge = values["judge"]
-    if not judge or len(judge) > 120:
-        problems.add(file, line, "judge", "is empty or longer than 120 characters: name the judge")
-    pair = [replies.get((values["prompt"], values[field])) for field in ("model_a", "model_b")]
-    for field, key in zip(("model_a", "model_b"), pair, strict=True):
-        if key is None:
-            what = "is none of the study's models" if values[field] not in models else "has no reply to this prompt"
-            problems.add(file, line, field, f"{values[field][:60]!r} {what}: the pair is unknown")
-    if values["model_a"] == values["model_b"]:
-        problems.add(file, line, "model_b", "is model_a too: a judgement is of two replies")
-    first, outcome = values.get("first", "").lower(), values.get("outcome", "").lower()
-    if first not in ("a", "b", ""):
-        problems.add(file, line, "first", f"is {first[:40]!r}: write a, b, or nothing")
-    towards: float | None = None
-    if values.get("rating_a"):
-        towards = _number(values["rating_a"], -3.5, 3.5)
-        if towards is None:
-            problems.add(file, line, "rating_a", f"is {values['rating_a'][:40]!r}: a number from -3.5 to 3.5")
-    elif outcome in OUTCOMES:
-        towards = OUTCOMES[outcome]
-    elif outcome != "unreadable":
-        problems.add(
-            file, line, "outcome", f"is {outcome[:40]!r}: write a, b, tie or unreadable, or a rating in rating_a"
-        )
-    chance = _number(values["chance_a"], 0, 1) if values.get("chance_a") else None
-    if values.get("chance_a") and chance is None:
-        problems.add(file, line, "chance_a", f"is {values['chance_a'][:40]!r}: a number from 0 to 1")
-    for field, most in (("template", 40), ("template_version", 20)):
-        if len(values.get(field, "")) > most:
-            problems.add(file, line, field, f"has more than {most} characters: give a shorter one")
-    a, b = pair
-    if len(problems) > before or a is None or b is None:
-        return None
-    turned = a > b
-    return judge, JudgeVerdict(
-        template=values.get("template", ""),
-        template_version=values.get("template_version", ""),
+def _imported(row: VerdictRow, a: int, b: int) -> JudgeVerdict:
+    """The verdict on the replies with these primary keys, the lower one first."""
+    turn = -1 if a > b else 1
+    towards = row.rating_a
+    if towards is None and row.outcome in OUTCOMES:
+        towards = float(OUTCOMES[row.outcome])
+    return JudgeVerdict(
+        template=row.template,
+        template_version=row.template_version,
         a_id=min(a, b),
         b_id=max(a, b),
-        first={"a": "b", "b": "a", "": ""}[first] if turned else first,
-        towards_a=-towards if turned and towards is not None else towards,
-        chance_a=1 - chance if turned and chance is not None else chance,
+        first=FIRST_WORDS[turn * row.first],
+        towards_a=None if towards is None else turn * towards,
+        chance_a=1 - row.chance_a if turn < 0 and row.chance_a is not None else row.chance_a,
     )
 
 
@@ -428,8 +391,3 @@ def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, 
         new[name] = len(fresh)
     record("import_judgements", study, by=by, via="command", new=new)
     return new
-
-
-def _number(text: str, low: float, high: float) -> float | None:
-    value = number_of(text)
-    return value if value is not None and low <= value <= high else None

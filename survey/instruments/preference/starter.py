@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from survey.input_tables.problems import Problems
 from survey.models import Bank, ModelAnswer
 from survey.services.banks import texts
-from survey.services.banks.importing import Problems, import_rows
+from survey.services.banks.importing import import_rows
 from survey.services.banks.model_answers import import_replies
 from survey.services.base.hashing import digest
 

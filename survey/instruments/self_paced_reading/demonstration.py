@@ -7,9 +7,10 @@ from predictors.readings.sources import NGRAM
 from survey.contracts.instruments import DemonstrationVerdict, verdict_word
 from survey.figures import Figure
 from survey.figures.words import integer, number, short
+from survey.input_tables.problems import Problems
 from survey.models import Bank, NgramModel, Study
 from survey.services.banks import ngrams, readings, text_files, texts
-from survey.services.banks.importing import Problems, import_rows, load_starter_bank
+from survey.services.banks.importing import import_rows, load_starter_bank
 from survey.services.base.hashing import digest
 from survey.services.results import reports
 

@@ -8,8 +8,10 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.exceptions import FileErrors, HunchError, Problem
 from survey.figures.rendering import aligned
+from survey.input_tables import reader
+from survey.input_tables.problems import PROBLEMS_SHOWN, Problems
 from survey.models import Bank, LanguageModel
-from survey.services.banks import columns, filters, formats, importing, tables, uploads
+from survey.services.banks import columns, filters, formats, importing, uploads
 from survey.services.banks.alike import Alike, equal_options, same_questions
 from survey.services.banks.columns import ColumnChoice
 from survey.services.banks.filters import Filters
@@ -56,7 +58,7 @@ class Command(HunchCommand):
         )
         of_tables.add_argument("--number", action="store_true", help="make the ids from the rows' order")
         of_tables.add_argument("--task", default="", metavar="NAME", help="the one task of all questions")
-        of_tables.add_argument("--encoding", default="", choices=tables.ENCODINGS, help="instead of finding out")
+        of_tables.add_argument("--encoding", default="", choices=reader.ENCODINGS, help="instead of finding out")
         of_tables.add_argument("--delimiter", default="", choices=DELIMITERS, help="instead of finding out")
         of_tables.add_argument("--sheet", default="", metavar="NAME", help="of a spreadsheet; the first visible one")
         of_tables.add_argument(
@@ -78,7 +80,7 @@ class Command(HunchCommand):
     ) -> None:
         chosen = formats.filters_of(format, max_characters=max_characters, paper_tasks=paper_tasks, paper=paper)
         tags = True if html else False if letters else None
-        problems = importing.Problems()
+        problems = Problems()
         if format == "csv":
             proposal = self._proposal(path, tags, **options)
             problems.found += proposal.problems
@@ -116,9 +118,9 @@ class Command(HunchCommand):
 
     def _proposal(self, path: str, tags: bool | None, **options: Any) -> uploads.BankProposal:
         """A table of any kind, by the same code as the page that takes uploads."""
-        reading = tables.TableReading(options["encoding"], DELIMITERS.get(options["delimiter"], ""), options["sheet"])
+        reading = reader.TableReading(options["encoding"], DELIMITERS.get(options["delimiter"], ""), options["sheet"])
         named = columns.said(options["column"], numbered=options["number"], task=options["task"])
-        read = tables.read_path(path, reading)
+        read = reader.read_path(path, reading)
         if read.said != PLAIN or options["look"]:
             self.stdout.write(f"{path}: {read.said}" + (" (a guess: look at the letters)" if read.is_guess else ""))
         return uploads.proposal_of(read, replace(named or _exactly(read), html=tags))
@@ -178,19 +180,19 @@ class Command(HunchCommand):
 PLAIN = "UTF-8, fields separated by commas"
 
 
-def _exactly(read: tables.ReadTable) -> ColumnChoice:
+def _exactly(read: reader.ReadTable) -> ColumnChoice:
     """The columns by their exact names, and no others.
 
     Raises:
         FileErrors: the header has other names; with every problem.
     """
-    known = importing.REQUIRED_COLUMNS, importing.OPTIONAL_COLUMNS
+    known = importing.BankRow.required(), importing.BankRow.optional()
     if problems := read.header_problems(*known):
         guess = columns.guessed(read.header).columns
         if options := " ".join(f"--column {name}={column!r}" for name, column in guess.items()):
             message = f"or say which column is what, for example: {options}"
             problems.append(Problem(read.file, read.header_line, "header", message))
-        raise FileErrors(problems, shown=importing.PROBLEMS_SHOWN)
+        raise FileErrors(problems, shown=PROBLEMS_SHOWN)
     return ColumnChoice({name: name for name in read.header})
 
 

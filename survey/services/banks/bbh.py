@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from survey import letters
+from survey.input_tables.decoding import json_of
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import read_text_file
 
-from .decoding import json_of
-from .importing import Problems, QuestionRow, read_text_file
+from .importing import QuestionRow
 from .markup import lines_to_breaks, multiple_choice
 
 TASKS = (

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from survey.exceptions import FileErrors, HunchError, Problem
+from survey.input_tables.reader import ReadTable
 
-from .importing import LONGEST, OPTIONAL_COLUMNS, REQUIRED_COLUMNS, QuestionRow
-from .tables import ReadTable
+from .importing import LONGEST, BankRow, QuestionRow
 
-COLUMNS = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
+COLUMNS = tuple(BankRow.columns())
 # Other names that people give them, without spaces and marks.
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("questionid", "qid", "itemid", "nr", "no", "number", "nummer", "key_id", "frageid"),
@@ -85,7 +85,7 @@ def problems_of(table: ReadTable, choice: ColumnChoice) -> list[Problem]:
         if taken.count(column) > 1:
             names = " and ".join(name for name, chosen in choice.columns.items() if chosen == column)
             add(f"the column {column[:60]!r} is chosen for {names}: choose one")
-    for name in REQUIRED_COLUMNS:
+    for name in BankRow.required():
         if name in choice.columns or (name == "id" and choice.numbered) or (name == "source" and choice.task.strip()):
             continue
         instead = {"id": ", or have the rows numbered", "source": ", or name one task for all questions"}.get(name, "")

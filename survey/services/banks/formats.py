@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from survey.exceptions import HunchError
+from survey.input_tables.problems import Problems
 
 from . import bbh, mmlu, texts
 from .filters import PAPER_CHARACTERS, Filters
-from .importing import Problems, QuestionRow, read_csv
+from .importing import QuestionRow, read_csv
 from .markup import in_markup
 
 FORMATS = ("csv", "mmlu", "bbh", *texts.FORMATS)

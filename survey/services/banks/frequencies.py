@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from predictors.cell_numbers import number_of
 from predictors.errors import PredictorError
 from predictors.word_forms import normalised, stripped
 from survey.exceptions import HunchError
+from survey.input_tables import cells
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_rows
 
 from . import ngrams
-from .csv_rows import csv_rows, number_of
-from .importing import Problems
 
 NGRAM = "ngram:"
 
@@ -65,23 +67,31 @@ def read_counts(path: Path) -> dict[str, int]:
     return {word: max(1, round(PRECISE * 10 ** (value - highest) / total)) for word, value in known.items()}
 
 
+@declared
+class FrequencyRow(TableRow):
+    """How frequent a word is: one of the two numbers."""
+
+    read_by = "`--frequencies FILE` of `cloze` and `reading`, `train_ngram FILE`"
+    word: cells.Stripped = column("The word.")
+    log_frequency: str = column("log10 of how often it occurs.", "")
+    count: str = column("How often it occurs, more than 0, where there is no log_frequency.", "")
+
+
 def read_frequencies(path: Path) -> dict[str, float]:
-    """log10 of how often words occur: a file with `word` and `log_frequency`, or `word` and `count`.
+    """log10 of how often words occur: a table of `FrequencyRow`.
 
     Raises:
         FileErrors: with every problem.
     """
-    problems = Problems()
-    found: dict[str, float] = {}
-    for line, row in csv_rows(path, ("word",), problems):
-        word = stripped(row["word"].strip())
-        text = row.get("log_frequency") or row.get("count") or ""
-        value = number_of(text)
-        if value is not None and "log_frequency" not in row:
+    rows = read_rows(FrequencyRow, path, Problems())
+    known: dict[str, float] = {}
+    for row in rows:
+        value = number_of(text := row.log_frequency or row.count)
+        if value is not None and not row.log_frequency:
             value = math.log10(value) if value > 0 else None
         if value is None:
-            problems.add(str(path), line, "log_frequency, count", f"{text[:20]!r} is no number, or a count of 0")
+            rows.wrong(row.line, "log_frequency, count", f"{text[:20]!r} is no number, or a count of 0")
             continue
-        found[normalised(word)] = value
-    problems.raise_if_any()
-    return found
+        known[normalised(stripped(row.word))] = value
+    rows.refuse()
+    return known

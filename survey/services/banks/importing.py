@@ -14,24 +14,35 @@ from django.db.models import Max
 
 from predictors.markup import plain_text
 from survey import letters
-from survey.exceptions import FileErrors, HunchError, NotFound, Problem
+from survey.exceptions import HunchError, NotFound
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_rows
 from survey.models import Bank, Question, Task
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 from survey.services.base.rights import STARTER_BANK
 
-from . import decoding, tables
 from .markup import in_markup
-from .tables import ReadTable, TableLimits
 
-REQUIRED_COLUMNS = ("id", "source", "question", "answer")
-OPTIONAL_COLUMNS = ("domain", "reason")
 LONGEST = {"id": 200, "source": 120, "question": 20_000, "answer": 20_000, "domain": 120, "reason": 20_000}
 BANK_NAME = re.compile(r"^[A-Za-z0-9_-]{1,80}$")
-PROBLEMS_SHOWN = 20
 BATCH = 2000
 TRIES_FOR_A_VERSION = 5
 FLAG_FIELDS = ("flag", "flag_reason", "flagged_by", "flagged_at")
+
+
+@declared
+class BankRow(TableRow):
+    """A question with its key."""
+
+    is_strict = True
+    read_by = "`import_questions FILE --bank NAME`"
+    id: str = column(f"The question's own id; at most {LONGEST['id']} characters.")
+    source: str = column(f"The task that it belongs to; at most {LONGEST['source']} characters.")
+    question: str = column(f"The text that people read; at most {LONGEST['question']:,} characters.")
+    answer: str = column(f"The key; may be empty, and has at most {LONGEST['answer']:,} characters.")
+    domain: str = column(f"The task's field, one for each task; at most {LONGEST['domain']} characters.", "")
+    reason: str = column(f"Why the key is right; at most {LONGEST['reason']:,} characters.", "")
 
 
 @dataclass(frozen=True)
@@ -54,31 +65,6 @@ class QuestionRow:
         """What the bank's hash is taken of. Without further columns it is what it was before there were any."""
         content = [self.id, self.source, self.question, self.answer, self.domain, self.reason]
         return [*content, dict(self.extra)] if self.extra else content
-
-
-class Problems:
-    """All problems of a file, collected so that they can be fixed together. `notes`: what is said and stops nothing."""
-
-    def __init__(self) -> None:
-        self.found: list[Problem] = []
-        self.notes: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.found)
-
-    def add(self, file: str, line: int, field: str, message: str) -> None:
-        self.found.append(Problem(file, line, field, message))
-
-    def note(self, file: str, line: int, field: str, message: str) -> None:
-        self.notes.append(str(Problem(file, line, field, message)))
-
-    def raise_if_any(self) -> None:
-        """
-        Raises:
-            FileErrors: with all problems; people see the first ones and how many more there are.
-        """
-        if self.found:
-            raise FileErrors(self.found, shown=PROBLEMS_SHOWN)
 
 
 def import_questions(
@@ -210,64 +196,12 @@ def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:
     return import_rows(rows, problems, bank_name=STARTER_BANK, source_file=path.name, by=by, via=via)
 
 
-def read_text_file(path: Path | str, problems: Problems, *, largest: int | None = None) -> str:
-    """A file's text, its line ends untouched; empty after a problem. A byte order mark is not part of the text."""
-    try:
-        return decoding.decode(decoding.read_bytes(path, largest=largest), str(path)).text
-    except FileErrors as exc:
-        problems.found += exc.problems
-        return ""
-
-
 def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:
     """The questions of a table with a header; what cannot be read goes to `problems`. Texts are taken as they stand."""
-    for line, values in read_table(path, problems, required=REQUIRED_COLUMNS, optional=OPTIONAL_COLUMNS):
-        texts: dict[str, Any] = values
-        yield QuestionRow(**texts, file=str(path), line=line)
-
-
-def read_table(
-    path: Path | str,
-    problems: Problems,
-    *,
-    required: Sequence[str],
-    optional: Sequence[str] | None = (),
-    limits: TableLimits | None = None,
-    guesses: bool = True,
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a table with a header (CSV in any usual form, XLSX), each with its line and its values by column.
-    What cannot be read goes to `problems`.
-
-    Args:
-        optional: the columns that it may have beside the required ones; None: any.
-        guesses: whether a file that is no Unicode is read as the likeliest of the older encodings.
-    """
-    try:
-        table = tables.read_path(path, limits=limits, guesses=guesses)
-    except FileErrors as exc:
-        problems.found += exc.problems
-        return
-    yield from rows_of(table, problems, required=required, optional=optional)
-
-
-def rows_of(
-    table: ReadTable, problems: Problems, *, required: Sequence[str], optional: Sequence[str] | None = ()
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a table that has been read, as in `read_table`."""
-    wrong = table.header_problems(required, optional)
-    problems.found += wrong or table.problems_in()
-    problems.notes += table.notes
-    # A table with further columns is one of measurements, whose cells are numbers in whatever form a sheet shows them.
-    if optional is not None:
-        problems.found += table.shown_in()
-    elif cells := table.shown_in():
-        problems.notes.append(f"{cells[0]} (and {len(cells) - 1:,} more cells)" if len(cells) > 1 else str(cells[0]))
-    if table.is_guess:
-        problems.notes.append(
-            f"{Path(table.file).name} was read as {table.said}; if letters look wrong, save it as UTF-8"
+    for row in read_rows(BankRow, path, problems, limits=None):
+        yield QuestionRow(
+            row.id, row.source, row.question, row.answer, row.domain, row.reason, file=str(path), line=row.line
         )
-    if not wrong:
-        yield from table.by_column()
 
 
 def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[QuestionRow]:

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from predictors.markup import MARKUP, as_letters
-
-from .decoding import LINE_END
+from survey.input_tables.decoding import LINE_END
 
 if TYPE_CHECKING:
     from .importing import QuestionRow

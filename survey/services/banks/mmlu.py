@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from survey.exceptions import FileErrors
+from survey.input_tables import reader
+from survey.input_tables.problems import Problems
+from survey.input_tables.reader import TableReading
 
-from . import tables
-from .importing import Problems, QuestionRow
+from .importing import QuestionRow
 from .markup import multiple_choice
-from .tables import TableReading
 
 LETTERS = ("A", "B", "C", "D")
 COLUMNS = ("question", *LETTERS, "letter")
@@ -65,7 +66,7 @@ def _subject(path: Path, subject: str, problems: Problems) -> Iterator[QuestionR
         problems.add(str(path), 1, "file", f"{subject!r} is not one of MMLU's {len(DOMAIN_OF)} subjects: move it away")
         return
     try:
-        table = tables.read_path(path, TableReading(delimiter=","), guesses=False, header=COLUMNS)
+        table = reader.read_path(path, TableReading(delimiter=","), guesses=False, header=COLUMNS)
     except FileErrors as exc:
         problems.found += exc.problems
         return

@@ -3,24 +3,47 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 from django.db import transaction
 
 from survey import letters
 from survey.exceptions import HunchError
+from survey.input_tables import cells
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import RowFile, TableRow, column, declared, read_rows
 from survey.models import Bank, LanguageModel, ModelAnswer
 from survey.services.base.auditing import record
 
-from . import tables
-from .csv_rows import number_of
-from .importing import Problems, read_table
-
-COLUMNS = ("llm", "question_id", "correct")
-REPLY_COLUMNS = ("llm", "question_id", "response")
-YES_NO = {"true": 1.0, "false": 0.0}
 BATCH = 2000
 LONGEST_NAME = 120
+
+
+Reply = Annotated[str, cells.text("leave the row out, or give the reply", keeps_space=True)]
+
+
+@declared
+class ReplyRow(TableRow):
+    """A language model's whole reply to a question, of which nobody says whether it is right."""
+
+    read_by = "`import_replies FILE --bank NAME`"
+    llm: Annotated[str, cells.text("name the language model")] = column("The language model's name.")
+    question_id: Annotated[str, cells.text("name the question")] = column("The question's id in the bank.")
+    response: Annotated[str, cells.text("leave the row out, or give the reply", keeps_space=True)] = column(
+        "The reply."
+    )
+
+
+@declared
+class AnswerRow(ReplyRow):
+    """A language model's answer to a question, and how right it is."""
+
+    read_by = "`import_answers FILE --bank NAME`, `alignment --answers FILE`, `paper --answers FILE`"
+    response: str = column("The reply.", "")
+    correct: cells.Correct = column("0 or 1, or a fraction: the share of right replies, or the grade of one.")
+
+
+Row = TypeVar("Row", bound=ReplyRow)
 
 
 @dataclass(frozen=True)
@@ -44,20 +67,12 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
         FileErrors: lists every problem with its line; nothing is written.
         HunchError: the file's answers contradict stored ones.
     """
-    problems = Problems()
-    rows: dict[str, dict[int, tuple[float, str]]] = {}
-    for line, llm, question, row in _answers(path, problems, bank, COLUMNS):
-        correct = fraction_of(row["correct"])
-        if correct is None:
-            problems.add(
-                str(path), line, "correct", f"{row['correct'][:40]!r} is neither 0 nor 1, nor a fraction between them"
-            )
-        elif question is not None:
-            rows.setdefault(llm, {})[question] = (correct, row.get("response") or "")
-    if not rows and not problems:
-        problems.add(str(path), 1, "file", "holds no answer: add at least one row")
-    problems.raise_if_any()
-    return replace(_write(rows, bank, by=by, via=via), notes=problems.notes)
+    rows = read_rows(AnswerRow, path, Problems(), guesses=False)
+    answers: dict[str, dict[int, tuple[float, str]]] = {}
+    for question, row in _of_questions(rows, bank):
+        answers.setdefault(row.llm, {})[question] = (row.correct, row.response)
+    rows.refuse("" if answers else "holds no answer: add at least one row")
+    return replace(_write(answers, bank, by=by, via=via), notes=rows.problems.notes)
 
 
 def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
@@ -69,44 +84,26 @@ def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
         FileErrors: lists every problem with its line; nothing is written.
         HunchError: the file's replies contradict stored ones.
     """
-    problems = Problems()
-    rows: dict[str, dict[int, str]] = {}
-    for line, llm, question, row in _answers(path, problems, bank, REPLY_COLUMNS):
-        if not row["response"].strip():
-            problems.add(str(path), line, "response", "is empty: leave the row out, or give the reply")
-        elif question is not None:
-            rows.setdefault(llm, {})[question] = row["response"]
-    if not rows and not problems:
-        problems.add(str(path), 1, "file", "holds no reply: add at least one row")
-    problems.raise_if_any()
-    return replace(_write_replies(rows, bank, by=by, via=via), notes=problems.notes)
+    rows = read_rows(ReplyRow, path, Problems(), guesses=False)
+    replies: dict[str, dict[int, str]] = {}
+    for question, row in _of_questions(rows, bank):
+        replies.setdefault(row.llm, {})[question] = row.response
+    rows.refuse("" if replies else "holds no reply: add at least one row")
+    return replace(_write_replies(replies, bank, by=by, via=via), notes=rows.problems.notes)
 
 
-def fraction_of(text: str) -> float | None:
-    """How right an answer is by a file's cell, from 0 to 1; None if it does not say."""
-    value = YES_NO.get(text.strip().lower(), number_of(text))
-    return value if value is not None and 0 <= value <= 1 else None
-
-
-def _answers(
-    path: Path | str, problems: Problems, bank: Bank, columns: Sequence[str]
-) -> Iterator[tuple[int, str, int | None, dict[str, str]]]:
-    """Line, language model, question by primary key (None where it is none of the bank's) and row."""
+def _of_questions(rows: RowFile[Row], bank: Bank) -> Iterator[tuple[int, Row]]:
+    """Rows with the primary key of their question, of those that are the bank's; what is wrong goes to the problems."""
     ids = dict(bank.questions.values_list("external_id", "pk"))
-    lines: dict[tuple[str, str], int] = {}
     named = _ModelNames()
-    rows = read_table(path, problems, required=columns, optional=None, limits=tables.OWN_FILES, guesses=False)
-    for line, row in rows:
-        llm, question = row["llm"].strip(), row["question_id"].strip()
-        if message := named.problem_of(llm, line):
-            problems.add(str(path), line, "llm", message)
-        if message := letters.control_character(row.get("response", "")):
-            problems.add(str(path), line, "response", message)
-        if question not in ids:
-            problems.add(str(path), line, "question_id", f"{question[:60]!r} is no question of {bank}")
-        if (first := lines.setdefault((llm, question), line)) != line:
-            problems.add(str(path), line, "question_id", f"{llm} answered it already in line {first}: keep one")
-        yield line, llm, ids.get(question), row
+    for row in rows:
+        if message := named.problem_of(row.llm, row.line):
+            rows.wrong(row.line, "llm", message)
+        if row.question_id not in ids:
+            rows.wrong(row.line, "question_id", f"{row.question_id[:60]!r} is no question of {bank}")
+        rows.once(row, "question_id", (row.llm, row.question_id), f"{row.llm} answered it already")
+        if row.question_id in ids:
+            yield ids[row.question_id], row
 
 
 class _ModelNames:
@@ -127,8 +124,8 @@ class _ModelNames:
         return message
 
     def _problem(self, name: str, line: int) -> str:
-        if not name or len(name) > LONGEST_NAME:
-            return f"is empty or longer than {LONGEST_NAME} characters: name the language model"
+        if len(name) > LONGEST_NAME:
+            return f"is longer than {LONGEST_NAME} characters: give the language model a shorter name"
         if message := letters.problem_of(name):
             return message
         stored = self._stored.get(letters.look(name), {name})

@@ -31,6 +31,7 @@ from predictors.readings.tokenizing import (
     check_survives,
 )
 from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.input_tables.problems import Problems
 from survey.models import Bank, CutText, LanguageModel, Question, TokenExpectation, TokenizerRecord
 from survey.models.passage import EXPECTED
 from survey.services.base.auditing import record
@@ -38,7 +39,7 @@ from survey.services.base.hashing import digest
 from survey.study_file.language_models import LanguageModelConfig
 
 from . import ngrams, texts
-from .importing import BANK_NAME, Problems, import_rows
+from .importing import BANK_NAME, import_rows
 from .readings import open_reader, text_hash
 
 STARTER_PASSAGES = "starter-passages"  # The bank of passages that comes with Hunch.

@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from survey.contracts.tables import Column
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
+from survey.input_tables import cells, reader
+from survey.input_tables.decoding import LINE_END
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_text_file, rows_of
 from survey.models import Bank, CandidateSet, Question, Stage
 from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.rights import Right
-
-from . import tables
-from .decoding import LINE_END
-from .importing import Problems, read_text_file, rows_of
 
 LONGEST_REASON = 500
 NAMES_SHOWN = 10
@@ -103,6 +103,15 @@ def checked_reason(kind: str, reason: str) -> str:
     return reason
 
 
+@declared
+class FlagRow(TableRow):
+    """A question to flag. A list with one id on each line does too."""
+
+    read_by = "`flag_questions FILE --bank NAME`"
+    id: cells.Stripped = column("The question's id in the bank.")
+    reason: cells.Stripped = column("Why; otherwise `--reason` says it for all.", "")
+
+
 @dataclass(frozen=True)
 class Wish:
     """A question that a file names, and its reason if the file gives one."""
@@ -112,19 +121,17 @@ class Wish:
 
 
 def read_ids(path: Path) -> list[Wish]:
-    """Questions from a file: CSV with a column `id` and optionally `reason`, or a list with one id per line.
+    """Questions from a file: a table of `FlagRow`, or a list with one id per line.
 
     Raises:
         FileErrors: it cannot be read, or names no question.
     """
-    table = tables.read_path(path, guesses=False)
+    table = reader.read_path(path, guesses=False)
     problems = Problems()
     if "id" in table.header:
-        rows = list(rows_of(table, problems, required=("id",), optional=None))
-        wishes = [Wish(row["id"].strip(), row.get("reason", "").strip()) for _line, row in rows]
+        wishes = [Wish(row.id, row.reason) for row in rows_of(FlagRow, table, problems)]
     else:
-        text = read_text_file(path, problems)
-        wishes = [Wish(line.strip()) for line in LINE_END.split(text) if line.strip()]
+        wishes = [Wish(line.strip()) for line in LINE_END.split(read_text_file(path, problems))]
     problems.raise_if_any()
     wishes = [wish for wish in wishes if wish.external_id]
     if not wishes:

@@ -3,22 +3,53 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from predictors.readings import Text, TextReading
 from predictors.readings.reading import make_tokens, without_gaps
+from survey.input_tables import cells
+from survey.input_tables.decoding import LINE_END
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_rows, read_text_file
 from survey.models import Bank
 
-from .csv_rows import INFINITE, csv_rows, number_of, whole_of
-from .decoding import LINE_END
-from .importing import Problems, read_text_file
-
 LONGEST = 20_000_000  # characters of a file's texts
+LogProbability = Annotated[
+    float,
+    cells.number(
+        "{} is no logarithm of a probability: it must be 0 or less",
+        lambda value: value <= 0,
+        empty=math.nan,
+        infinite=True,
+    ),
+]
+ReadAsUnknown = Annotated[bool | None, cells.choice({"0": False, "1": True}, "{} is not 0 or 1")]
 TABLES = (".csv", ".tsv", ".xlsx")
-TOKEN_COLUMNS = ("text_id", "start", "end", "logprob")
-UNKNOWN_COLUMN = "unknown"
+
+
+@declared
+class TextRow(TableRow):
+    """A text."""
+
+    read_by = "`perplexity FILE`, `train_ngram FILE`, `train_tokenizer FILE`, where FILE ends in .csv, .tsv or .xlsx"
+    id: str = column("The text's own id.")
+    text: str = column("The text.")
+
+
+@declared
+class ReadTokenRow(TableRow):
+    """A token of a text, in the order of the text, which is named as `perplexity` names it."""
+
+    read_by = "`perplexity FILE --model file:TABLE`"
+    text_id: str = column("The text.")
+    start: cells.Position = column("Where it begins, in characters from 0.")
+    end: cells.Position = column("Where it ends.")
+    logprob: LogProbability = column(
+        "Natural logarithm of its probability, -inf for 0; empty for an unread first token."
+    )
+    unknown: ReadAsUnknown = column("1 where it was read as one class of everything unknown, and else 0.", None)
 
 
 class FileReading(NamedTuple):
@@ -61,8 +92,8 @@ def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[T
 
 def _texts_of(path: Path, problems: Problems, *, by_lines: bool) -> Iterator[tuple[int, Text]]:
     if path.suffix.lower() in TABLES:
-        for line, row in csv_rows(path, ("id", "text"), problems, guesses=False):
-            yield line, Text(row["id"], row["text"])
+        for row in read_rows(TextRow, path, problems, guesses=False):
+            yield row.line, Text(row.id, row.text)
         return
     content = read_text_file(path, problems)
     if not by_lines:
@@ -81,60 +112,42 @@ def texts_of_bank(bank: Bank) -> list[Text]:
 
 
 def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> dict[int, FileReading]:
-    """Readings that somebody has: a CSV file with text_id, start, end and logprob, one row a token, in order.
-
-    `start` and `end` count characters from 0; `logprob` is a natural logarithm, -inf for a probability of 0, and empty
-    for a token that was not read, such as the first one. A column `unknown` may say 1 where a token was read as one
-    class of everything unknown, and else 0.
+    """Readings that somebody has, by the number of their text: a table of `ReadTokenRow`.
 
     Raises:
         FileErrors: lists every problem with its line and column.
     """
-    problems = Problems()
-    file = str(path)
-    known = {one.id: number for number, one in enumerate(texts)}
+    rows = read_rows(ReadTokenRow, path, Problems(), guesses=False)
+    number_of_text = {one.id: number for number, one in enumerate(texts)}
     columns: dict[int, list[tuple[int, int, float]]] = {}
     marks: dict[int, list[bool]] = {}
-    for line, row in csv_rows(Path(path), TOKEN_COLUMNS, problems, guesses=False):
-        number = known.get(row["text_id"])
+    for row in rows:
+        number = number_of_text.get(row.text_id)
         if number is None:
-            problems.add(file, line, "text_id", f"{row['text_id'][:60]!r} is none of the {len(texts)} texts")
+            rows.wrong(row.line, "text_id", f"{row.text_id[:60]!r} is none of the {len(texts)} texts")
             continue
-        length, rows = len(texts[number].text), columns.setdefault(number, [])
-        start, end = (whole_of(row[name]) for name in ("start", "end"))
-        value = _logarithm(row["logprob"])
-        if start is None or end is None or not start <= end <= length:
-            problems.add(
-                file, line, "start, end", f"{row['start'][:20]!r}, {row['end'][:20]!r} is no place in 0 to {length}"
-            )
-        elif rows and start < rows[-1][0]:
-            problems.add(file, line, "start", f"{start} stands before the token above it: sort the rows by place")
-        elif value is None or value > 0:
-            problems.add(
-                file,
-                line,
-                "logprob",
-                f"{row['logprob'][:40]!r} is no logarithm of a probability: it must be 0 or less",
-            )
-        elif math.isnan(value) and rows:
-            problems.add(file, line, "logprob", "is empty: only the first token of a text may be left unread")
-        elif (mark := row.get(UNKNOWN_COLUMN)) not in (None, "0", "1"):
-            problems.add(file, line, UNKNOWN_COLUMN, f"{mark[:20]!r} is not 0 or 1")
+        length, tokens = len(texts[number].text), columns.setdefault(number, [])
+        if not row.start <= row.end <= length:
+            rows.wrong(row.line, "start, end", f"{row.start}, {row.end} is no place in 0 to {length}")
+        elif tokens and row.start < tokens[-1][0]:
+            rows.wrong(row.line, "start", f"{row.start} stands before the token above it: sort the rows by place")
+        elif math.isnan(row.logprob) and tokens:
+            rows.wrong(row.line, "logprob", "is empty: only the first token of a text may be left unread")
         else:
-            rows.append((start, end, value))
-            if mark is not None:
-                marks.setdefault(number, []).append(mark == "1")
-    if not problems:
+            tokens.append((row.start, row.end, row.logprob))
+            if row.unknown is not None:
+                marks.setdefault(number, []).append(row.unknown)
+    if not rows.problems:
         for number, one in enumerate(texts):
             if number not in columns:
-                problems.add(file, 1, "text_id", f"has no token of the text {one.id[:60]!r}")
-    problems.raise_if_any()
+                rows.wrong(1, "text_id", f"has no token of the text {one.id[:60]!r}")
+    rows.refuse()
     return {
         number: FileReading(
-            _reading(texts[number].text, rows, tokenizer),
+            _reading(texts[number].text, tokens, tokenizer),
             np.array(marks[number], dtype=bool) if number in marks else None,
         )
-        for number, rows in columns.items()
+        for number, tokens in columns.items()
     }
 
 
@@ -142,11 +155,6 @@ def _reading(text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str) 
     starts, ends, values = (list(column) for column in zip(*rows, strict=True))
     covering = without_gaps(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), len(text))
     return TextReading(make_tokens(*covering, values), tokenizer)
-
-
-def _logarithm(text: str) -> float | None:
-    """The number of a cell; NaN where it is empty, None where it is none."""
-    return math.nan if not text.strip() else INFINITE.get(text.strip().casefold(), number_of(text))
 
 
 def tasks_of_bank(bank: Bank) -> list[str]:

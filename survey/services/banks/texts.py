@@ -8,106 +8,107 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .importing import Problems, QuestionRow, read_table, rows_of
-from .tables import ReadTable
+from survey.input_tables.problems import Problems
+from survey.input_tables.reader import ReadTable
+from survey.input_tables.rows import RowFile, TableRow, column, declared, read_rows, rows_of
 
-FORMATS = ("sentences", "passages", "prompts")
-COLUMNS = ("id", "source", "text")
-POSITIONS = "positions"
-ASKED = ("question", "answer")
+from .importing import QuestionRow
+
 ANSWERS = ("yes", "no")
-OPTIONAL = {"sentences": (POSITIONS,), "passages": ASKED}
+
+
+@declared
+class PromptRow(TableRow):
+    """A text without a key."""
+
+    is_strict = True
+    read_by = "`import_questions FILE --bank NAME --format prompts`"
+    id: str = column("The text's own id.")
+    source: str = column("The task or kind that it belongs to.")
+    text: str = column("The text.")
+
+
+@declared
+class SentenceRow(PromptRow):
+    """A sentence of at least two words; none stands twice."""
+
+    read_by = "`import_questions FILE --bank NAME --format sentences`"
+    positions: str = column("Which words may be asked, from 0, such as 3,5,8; empty: all.", "")
+
+
+@declared
+class PassageRow(PromptRow):
+    """A passage, perhaps with a yes/no question about it."""
+
+    read_by = "`import_questions FILE --bank NAME --format passages`"
+    question: str = column("A question about the passage; empty: none.", "")
+    answer: str = column("yes or no, where there is a question.", "")
+
+
+FORMATS: dict[str, type[PromptRow]] = {"sentences": SentenceRow, "passages": PassageRow, "prompts": PromptRow}
 
 
 def read(path: Path, problems: Problems, *, format: str) -> Iterator[QuestionRow]:
     """The texts of a file as questions without a key; what is wrong goes to `problems`."""
-    rows = read_table(path, problems, required=COLUMNS, optional=OPTIONAL.get(format, ()))
-    return _questions(rows, str(path), problems, format=format)
+    return _questions(read_rows(FORMATS[format], path, problems, limits=None))
 
 
-def are_sentences(header: Sequence[str]) -> bool:
-    """Whether a table has the columns of a bank of sentences, and no others."""
-    return sorted(header) in (sorted(COLUMNS), sorted((*COLUMNS, POSITIONS)))
+def of_table(table: ReadTable, problems: Problems, *, format: str) -> Iterator[QuestionRow]:
+    """The same of a table that has been read."""
+    return _questions(rows_of(FORMATS[format], table, problems))
 
 
-def are_passages(header: Sequence[str]) -> bool:
-    """Whether a table has the columns of a bank of passages with questions, and no others."""
-    return sorted(header) == sorted((*COLUMNS, *ASKED))
+def format_of(header: Sequence[str]) -> str:
+    """passages or sentences, where a table has the columns of such a bank and no others; empty elsewhere."""
+    columns = sorted(header)
+    if columns == sorted(PassageRow.columns()):
+        return "passages"
+    return "sentences" if columns in (sorted(PromptRow.columns()), sorted(SentenceRow.columns())) else ""
 
 
-def passages(table: ReadTable, problems: Problems) -> Iterator[QuestionRow]:
-    """The passages of a table with these columns; what is wrong goes to `problems`."""
-    return _of_table(table, problems, format="passages")
-
-
-def sentences(table: ReadTable, problems: Problems) -> Iterator[QuestionRow]:
-    """The sentences of a table with these columns; what is wrong goes to `problems`."""
-    return _of_table(table, problems, format="sentences")
-
-
-def _of_table(table: ReadTable, problems: Problems, *, format: str) -> Iterator[QuestionRow]:
-    rows = rows_of(table, problems, required=COLUMNS, optional=OPTIONAL.get(format, ()))
-    return _questions(rows, table.file, problems, format=format)
-
-
-def _questions(
-    rows: Iterator[tuple[int, dict[str, str]]], file: str, problems: Problems, *, format: str
-) -> Iterator[QuestionRow]:
-    first_of = dict[str, int]()
-    for line, values in rows:
-        text = values["text"]
+def _questions(rows: RowFile[PromptRow]) -> Iterator[QuestionRow]:
+    for row in rows:
         extra: dict[str, Any] = {}
-        if format == "passages":
-            extra = _asked(values, file, line, problems)
-        if format == "sentences" and text.strip():
-            words = text.split()
-            if (first := first_of.setdefault(" ".join(words), line)) != line:
-                problems.add(file, line, "text", f"the same sentence stands in line {first}: keep one")
+        words = row.text.split()
+        if isinstance(row, PassageRow):
+            extra = _asked(row, rows)
+        if isinstance(row, SentenceRow) and words:
+            rows.once(row, "text", " ".join(words), "the same sentence stands")
             if len(words) < 2:
-                problems.add(file, line, "text", "has one word: a sentence needs at least two")
-            extra = _positions(values.get(POSITIONS, ""), len(words), file, line, problems)
+                rows.wrong(row.line, "text", "has one word: a sentence needs at least two")
+            extra = _positions(row, len(words), rows)
         yield QuestionRow(
-            id=values["id"],
-            source=values["source"],
-            question=text,
-            answer="",
-            extra=extra,
-            text_column="text",
-            file=file,
-            line=line,
+            row.id, row.source, row.text, "", extra=extra, text_column="text", file=rows.file, line=row.line
         )
 
 
-def _asked(values: dict[str, str], file: str, line: int, problems: Problems) -> dict[str, str]:
+def _asked(row: PassageRow, rows: RowFile[PromptRow]) -> dict[str, str]:
     """The yes/no question about a passage; empty where it has none."""
-    question, answer = (values.get(name, "").strip() for name in ASKED)
+    question, answer = row.question.strip(), row.answer.strip()
     if not question and not answer:
         return {}
     if not question:
-        problems.add(
-            file, line, "question", "is empty, and there is an answer: write the question, or remove the answer"
-        )
+        rows.wrong(row.line, "question", "is empty, and there is an answer: write the question, or remove the answer")
     if answer.lower() not in ANSWERS:
-        problems.add(file, line, "answer", f"{answer[:40]!r} is neither yes nor no: the question takes one of the two")
-    if len(values["text"].split()) < 2:
-        problems.add(file, line, "text", "has fewer than two words: a passage with a question needs at least two")
+        rows.wrong(row.line, "answer", f"{answer[:40]!r} is neither yes nor no: the question takes one of the two")
+    if len(row.text.split()) < 2:
+        rows.wrong(row.line, "text", "has fewer than two words: a passage with a question needs at least two")
     return {"question": question, "answer": answer.lower()}
 
 
-def _positions(given: str, words: int, file: str, line: int, problems: Problems) -> dict[str, list[int]]:
-    if not given.strip():
+def _positions(row: SentenceRow, words: int, rows: RowFile[PromptRow]) -> dict[str, list[int]]:
+    if not row.positions.strip():
         return {}
-    found: list[int] = []
-    for part in given.split(","):
-        wanted = part.strip()
-        if not wanted.isdecimal() or not wanted.isascii():
-            problems.add(file, line, POSITIONS, f"{wanted[:40]!r} is no whole number: write them like 3,5,8")
-        elif int(wanted) >= words:
-            problems.add(
-                file, line, POSITIONS, f"{wanted} lies outside the sentence: its {words} words are 0 to {words - 1}"
+    positions: list[int] = []
+    for part in map(str.strip, row.positions.split(",")):
+        if not part.isdecimal() or not part.isascii():
+            rows.wrong(row.line, "positions", f"{part[:40]!r} is no whole number: write them like 3,5,8")
+        elif int(part) >= words:
+            rows.wrong(
+                row.line, "positions", f"{part} lies outside the sentence: its {words} words are 0 to {words - 1}"
             )
-        elif int(wanted) in found:
-            problems.add(file, line, POSITIONS, f"{wanted} stands there twice: keep one")
+        elif int(part) in positions:
+            rows.wrong(row.line, "positions", f"{part} stands there twice: keep one")
         else:
-            found.append(int(wanted))
-    return {POSITIONS: sorted(found)}
+            positions.append(int(part))
+    return {"positions": sorted(positions)}

@@ -14,14 +14,16 @@ from typing import Any
 from django.db import transaction
 
 from survey.exceptions import FileErrors, HunchError, NotFound, Problem, StateRefused
+from survey.input_tables import reader
+from survey.input_tables.problems import Problems
+from survey.input_tables.reader import ReadTable, TableReading
 from survey.models import Bank, Upload
 
-from . import columns, tables, texts
+from . import columns, texts
 from .alike import Alike, alike, equal_options
 from .columns import ColumnChoice
-from .importing import BANK_NAME, Problems, QuestionRow, checked_rows, import_rows
+from .importing import BANK_NAME, QuestionRow, checked_rows, import_rows
 from .markup import in_markup
-from .tables import ReadTable, TableReading
 
 KEPT = timedelta(hours=1)
 MOST_KEPT = 3  # files of one person; the oldest go
@@ -36,7 +38,7 @@ def keep(*, user: Any, name: str, content: bytes, now: datetime) -> Upload:
         FileErrors: it is no table, or too large; nothing is kept.
     """
     shown = PurePath(name.replace("\\", "/")).name[:255] or "file"
-    tables.read(content, shown)
+    reader.read(content, shown)
     forget_old(now)
     upload, _made = Upload.objects.update_or_create(
         user=user,
@@ -126,7 +128,7 @@ def propose(
     Raises:
         FileErrors: it cannot be read as a table at all.
     """
-    return proposal_of(tables.read(content, name, reading), choice)
+    return proposal_of(reader.read(content, name, reading), choice)
 
 
 def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankProposal:
@@ -160,15 +162,14 @@ def _proposal(
 
 
 def _kind_of_text(table: ReadTable, choice: ColumnChoice) -> str:
-    if texts.are_passages(table.header):
-        return "passages"
-    return "sentences" if texts.are_sentences(table.header) and "answer" not in choice.columns else ""
+    format = texts.format_of(table.header)
+    return "" if format == "sentences" and "answer" in choice.columns else format
 
 
 def _texts(table: ReadTable, choice: ColumnChoice, kind: str) -> BankProposal:
     """A bank of sentences, or of passages with questions, whose columns say themselves what they are."""
     problems = Problems()
-    rows = list((texts.passages if kind == "passages" else texts.sentences)(table, problems))
+    rows = list(texts.of_table(table, problems, format=kind))
     return _proposal(table, choice, rows, problems, kind[:-1])
 
 

@@ -17,7 +17,7 @@ from bandit import DesignError
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, Problem
 from survey.figures.words import integer, number
-from survey.services.banks import decoding
+from survey.input_tables import decoding
 from survey.study_file import SEED_LIMIT, DesignConfig, Strict, dotted
 
 Model = TypeVar("Model", bound=BaseModel)

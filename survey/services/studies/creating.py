@@ -19,9 +19,9 @@ from predictors.training import columns_of, members_of
 from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
+from survey.input_tables import decoding
 from survey.models import Bank, CompletionCode, Question, Stage, Study, StudyMembership
 from survey.services.answers.conditions import option_problems
-from survey.services.banks import decoding
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
 from survey.services.base.auditing import record

@@ -10,11 +10,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from survey.exceptions import FileErrors, HunchError
+from survey.input_tables.problems import Problems
 from survey.models import AuditEntry, Bank, Question, Task
 from survey.services.banks import bbh, filters, formats, mmlu
 from survey.services.banks.filters import Filters
 from survey.services.banks.importing import (
-    Problems,
     QuestionRow,
     import_questions,
     import_rows,

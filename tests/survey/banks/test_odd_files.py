@@ -6,6 +6,7 @@ that layer, and each reader once.
 
 import csv
 import io
+import math
 import shutil
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -16,33 +17,35 @@ import pytest
 from django.core.management import call_command
 from openpyxl import Workbook
 from openpyxl.styles import Font
+from pydantic import TypeAdapter
 
 from predictors import datasets
 from predictors.cell_numbers import number_of
 from predictors.markup import as_letters, plain_text
 from survey import letters
 from survey.exceptions import FileErrors, HunchError
+from survey.input_tables import cells, decoding, reader, spreadsheets
+from survey.input_tables.problems import Problems
+from survey.input_tables.reader import TableReading
+from survey.input_tables.rows import TableRow, declared, read_rows
 from survey.instruments.belief_update.reports.alignment import files as alignment_files
 from survey.instruments.cloze.reports import files as cloze_files
+from survey.instruments.self_paced_reading.reports import own_times
 from survey.models import Bank, LanguageModel, ModelAnswer, Question
 from survey.models.question import render_text
 from survey.services.banks import (
     collecting,
-    csv_rows,
-    decoding,
     formats,
+    frequencies,
     model_answers,
     question_flags,
-    spreadsheets,
-    tables,
     text_files,
     uploads,
 )
 from survey.services.banks.alike import equal_options, options_of
 from survey.services.banks.columns import ColumnChoice
-from survey.services.banks.importing import Problems, QuestionRow, find_bank, import_questions
+from survey.services.banks.importing import QuestionRow, find_bank, import_questions
 from survey.services.banks.markup import in_markup
-from survey.services.banks.tables import TableReading
 from survey.services.results.budget_files import read_toml
 from survey.services.studies import creating
 
@@ -67,11 +70,11 @@ def text_of(delimiter: str = ",", end: str = "\n", rows: list[list[str]] | None 
 
 def refused(content: bytes, **options: Any) -> list[str]:
     with pytest.raises(FileErrors) as error:
-        tables.read(content, "b", **options)
+        reader.read(content, "b", **options)
     return error.value.lines
 
 
-def problems(table: tables.ReadTable) -> list[str]:
+def problems(table: reader.ReadTable) -> list[str]:
     return [str(one) for one in (*table.problems_in(), *table.shown_in())]
 
 
@@ -89,7 +92,7 @@ def written(path: Path, content: str | bytes) -> Path:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_every_unicode_form_is_read_with_every_line_end(encoding: str, end: str, delimiter: str) -> None:
-    table = tables.read(text_of(delimiter, end).encode(encoding), "b")
+    table = reader.read(text_of(delimiter, end).encode(encoding), "b")
     assert (table.header, table.rows) == (HEADER, [(2, ROWS[0]), (3, ROWS[1])])
     assert "UTF" in table.said and ("Mac" in table.said) == (end == "\r")
 
@@ -98,8 +101,8 @@ def test_every_unicode_form_is_read_with_every_line_end(encoding: str, end: str,
     "text", ["id,text\n1,一二三 Ā\n2,Привет, мир\n".replace(", мир", " мир"), "id\ttext\r1\tשלום\r"]
 )
 def test_wide_files_of_other_scripts_are_read_without_a_mark(text: str) -> None:
-    assert tables.read(text.encode("utf-16-le"), "b").header == ["id", "text"]
-    assert tables.read(text.encode("utf-16-be"), "b").header == ["id", "text"]
+    assert reader.read(text.encode("utf-16-le"), "b").header == ["id", "text"]
+    assert reader.read(text.encode("utf-16-be"), "b").header == ["id", "text"]
 
 
 def test_utf_8_with_some_other_bytes_is_refused_with_their_lines() -> None:
@@ -114,14 +117,14 @@ def test_utf_8_with_some_other_bytes_is_refused_with_their_lines() -> None:
     assert len(refused(mostly)) == 12
     within = b"id,text\n1," + "Größe und ".encode() + b"Stra\xdfe\n"
     assert refused(within)[0].startswith("b:2: file: byte 19")
-    assert tables.read(mixed, "b", TableReading(encoding="cp1252")).rows[1] == (3, ["2", "geo", "Straße?", "Rome"])
+    assert reader.read(mixed, "b", TableReading(encoding="cp1252")).rows[1] == (3, ["2", "geo", "Straße?", "Rome"])
 
 
 @pytest.mark.parametrize(
     ("encoding", "word"), [("cp1252", "Größe der Straße"), ("cp1250", "Žluťoučký kůň"), ("cp1251", "«НАТО» и «ГОСТ»")]
 )
 def test_a_file_that_is_of_an_older_encoding_as_a_whole_is_still_read(encoding: str, word: str) -> None:
-    table = tables.read(text_of(rows=[["id", "text"], *[[str(n), word] for n in range(5)]]).encode(encoding), "b")
+    table = reader.read(text_of(rows=[["id", "text"], *[[str(n), word] for n in range(5)]]).encode(encoding), "b")
     assert table.rows[0] == (2, ["0", word]) and table.is_guess
     assert "is not UTF-8" in refused(text_of().encode("cp1252"), guesses=False)[0]
 
@@ -136,7 +139,7 @@ def test_control_characters_are_refused_with_each_line(letter: str, said: str, e
 
 
 def test_tabs_and_line_breaks_in_a_text_are_no_control_characters() -> None:
-    assert tables.read(b'id,text\n1,"a\tb\r\nc"\n', "b").rows == [(2, ["1", "a\tb\r\nc"])]
+    assert reader.read(b'id,text\n1,"a\tb\r\nc"\n', "b").rows == [(2, ["1", "a\tb\r\nc"])]
 
 
 # Marks, empty rows, columns without a name
@@ -145,17 +148,17 @@ def test_tabs_and_line_breaks_in_a_text_are_no_control_characters() -> None:
 def test_byte_order_marks_belong_to_no_header_and_no_id() -> None:
     mark = "\ufeff"
     for text in (f"{mark}{mark}{text_of()}", f'{mark}"id","source","question","answer"\n1,geo,Größe?,Paris\n'):
-        assert tables.read(text.encode(), "b").header == HEADER
+        assert reader.read(text.encode(), "b").header == HEADER
     joined = text_of() + mark + "3,geo,Was?,x\n" + f"4,{mark}geo,Was\ufeffhier?,x\n"
-    table = tables.read(joined.encode(), "b")
+    table = reader.read(joined.encode(), "b")
     assert table.rows[2:] == [(4, ["3", "geo", "Was?", "x"]), (5, ["4", "geo", "Was\ufeffhier?", "x"])]
-    assert tables.read(sheet_of(lambda sheet: sheet.__setitem__("A2", f"{mark}1")), "b").rows[0][1][0] == "1"
+    assert reader.read(sheet_of(lambda sheet: sheet.__setitem__("A2", f"{mark}1")), "b").rows[0][1][0] == "1"
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_rows_of_empty_cells_are_no_rows_with_every_separator(delimiter: str) -> None:
     empty = [["", "", "", ""], [" ", "\u00a0", "\u200b", "   "]]
-    table = tables.read(text_of(delimiter, rows=[*empty, HEADER, ROWS[0], *empty, ROWS[1], *empty]).encode(), "b")
+    table = reader.read(text_of(delimiter, rows=[*empty, HEADER, ROWS[0], *empty, ROWS[1], *empty]).encode(), "b")
     assert (table.header_line, table.header) == (3, HEADER)
     assert table.rows == [(4, ROWS[0]), (7, ROWS[1])] and not problems(table)
 
@@ -166,9 +169,9 @@ def test_empty_cells_of_a_sheet_are_no_rows_however_far_away() -> None:
         sheet["XFD2"].font = Font(bold=True)
         sheet["B9"] = "  "
 
-    table = tables.read(sheet_of(far), "b")
+    table = reader.read(sheet_of(far), "b")
     assert table.rows == [(2, ROWS[0]), (3, ROWS[1])] and table.header == HEADER
-    table = tables.read(sheet_of(lambda sheet: sheet.__setitem__("A1000000", "9")), "b")
+    table = reader.read(sheet_of(lambda sheet: sheet.__setitem__("A1000000", "9")), "b")
     assert table.rows[-1] == (1000000, ["9", "", "", ""])
     assert refused(sheet_of(lambda sheet: sheet.__setitem__("DA2", "9"))) == [
         "b:2: header: has 105 columns; at most 100 are read: leave some out"
@@ -178,32 +181,32 @@ def test_empty_cells_of_a_sheet_are_no_rows_however_far_away() -> None:
 @pytest.mark.parametrize("rows_too", [True, False])
 def test_columns_without_a_name_are_left_out_and_said(rows_too: bool) -> None:
     more = [""] if rows_too else []
-    table = tables.read(text_of(rows=[["", *HEADER, ""], ["", *ROWS[0], *more]]).encode(), "b")
+    table = reader.read(text_of(rows=[["", *HEADER, ""], ["", *ROWS[0], *more]]).encode(), "b")
     assert (table.header, table.rows) == (HEADER, [(2, ROWS[0])]) and not problems(table)
     assert table.notes == ("b:1: header: columns without a name hold nothing and are left out (1, 6)",)
-    assert tables.read(text_of().encode(), "b").notes == ()
+    assert reader.read(text_of().encode(), "b").notes == ()
 
 
 def test_columns_without_a_name_that_hold_something_are_refused_with_its_place() -> None:
-    table = tables.read(
+    table = reader.read(
         text_of(rows=[[*HEADER, ""], [*ROWS[0], ""], [*ROWS[1], "see"], [*ROWS[1], "more"]]).encode(), "b"
     )
     (said,) = problems(table)
     assert said == "b:3: column 5: holds 'see', and its column has no name: name it, or remove what it holds"
-    (said,) = problems(tables.read(sheet_of(lambda sheet: sheet.__setitem__("F3", "see")), "b"))
+    (said,) = problems(reader.read(sheet_of(lambda sheet: sheet.__setitem__("F3", "see")), "b"))
     assert said.startswith("b:3: F3: holds 'see'")
-    (said,) = problems(tables.read(sheet_of(lambda sheet: sheet.__setitem__("C1", None)), "b"))
+    (said,) = problems(reader.read(sheet_of(lambda sheet: sheet.__setitem__("C1", None)), "b"))
     assert said.startswith("b:2: C2: holds 'Größe?'")
 
 
 def test_fields_behind_the_header_are_a_row_with_too_many_and_empty_ones_are_not() -> None:
-    table = tables.read(b"id,text\n1,a,b\n2,a,,\n3\n4,a\n", "b")
+    table = reader.read(b"id,text\n1,a,b\n2,a,,\n3\n4,a\n", "b")
     assert table.rows == [(3, ["2", "a"]), (5, ["4", "a"])]
     assert [one.line for one in table.problems] == [2, 4] and "has 3 fields and the header 2" in problems(table)[0]
 
 
 def test_letters_that_cannot_be_seen_are_removed_from_a_header_and_said() -> None:
-    table = tables.read(b"id\xe2\x80\x8b,\xc2\xa0text\xc2\xad\n1,a\n", "b")
+    table = reader.read(b"id\xe2\x80\x8b,\xc2\xa0text\xc2\xad\n1,a\n", "b")
     assert table.header == ["id", "text"]
     assert table.notes == ("b:1: header: letters that cannot be seen were removed from id, text",)
 
@@ -243,7 +246,7 @@ def test_what_a_sheet_shows_otherwise_than_it_stores_is_refused_with_its_cell(
         sheet["D3"].number_format = number_format
 
     content = sheet_of(fill)
-    table = tables.read(content, "b")
+    table = reader.read(content, "b")
     (line,) = problems(table)
     assert line.startswith("b:3: D3: is shown ") and said in line and "format the column as text" in line
     choice = ColumnChoice({name: name for name in HEADER})
@@ -274,8 +277,18 @@ def test_what_a_sheet_shows_as_it_stores_it_is_taken(value: Any, number_format: 
         sheet["D3"] = value
         sheet["D3"].number_format = number_format
 
-    table = tables.read(sheet_of(fill), "b")
+    table = reader.read(sheet_of(fill), "b")
     assert problems(table) == [] and table.rows[1][1][3] == text
+
+
+def reads(kind: Any) -> Callable[[str], Any]:
+    return TypeAdapter(kind).validate_python
+
+
+@declared
+class KeyedRow(TableRow):
+    id: str
+    answer: cells.Number
 
 
 def test_a_table_of_measurements_is_read_by_what_its_cells_store_and_says_so(tmp_path: Path) -> None:
@@ -285,9 +298,28 @@ def test_a_table_of_measurements_is_read_by_what_its_cells_store_and_says_so(tmp
             sheet[cell].number_format = "0%"
 
     found = Problems()
-    file = csv_rows.row_file(written(tmp_path / "a.xlsx", sheet_of(fill)), ("id",), found)
-    assert not found and file.rows[0][1]["answer"] == "0.5"
+    file = read_rows(KeyedRow, written(tmp_path / "a.xlsx", sheet_of(fill)), found)
+    assert [row.answer for row in file] == [0.5, 0.5] and not found
     assert len(file.notes) == 1 and "D2: is shown as '50%'" in file.notes[0] and "1 more" in file.notes[0]
+
+
+def test_every_problem_of_a_row_is_named_and_rules_between_rows_are_looked_at_beside_them(tmp_path: Path) -> None:
+    header = ["person", "passage", "position", "word", "time", "log_frequency", "right"]
+    rows = [["p", "a", "0", "one", "300", "-3", "1"], ["p", "a", "0", "two", "300", "x", "2"], ["", "", "x", "", "-1"]]
+    path = written(tmp_path / "t.csv", text_of(rows=[header, *rows[:2], [*rows[2], "", ""]]))
+    with pytest.raises(FileErrors) as error:
+        own_times.make(path, path, own_times.TimeSettings())
+    said = [(one.line, one.field) for one in error.value.problems]
+    assert said == [
+        *((3, name) for name in ("right", "log_frequency", "word", "position")),
+        *((4, name) for name in ("passage", "position", "word", "time", "person")),
+    ]
+    assert "the same word of p stands in line 2: keep one" in error.value.lines[3]
+
+
+def test_a_count_beside_an_empty_logarithm_is_a_count(tmp_path: Path) -> None:
+    path = written(tmp_path / "f.csv", "word,log_frequency,count\na,-2,9\nb,,100\n")
+    assert frequencies.read_frequencies(path) == {"a": -2, "b": 2}
 
 
 def test_escaped_breaks_of_a_sheet_are_line_breaks_and_escaped_escapes_are_letters() -> None:
@@ -295,11 +327,11 @@ def test_escaped_breaks_of_a_sheet_are_line_breaks_and_escaped_escapes_are_lette
         sheet["C2"] = "first_x000D_\nsecond_x000D_third"
         sheet["C3"] = "What is _x005F_x000D_?"
 
-    table = tables.read(sheet_of(fill), "b")
+    table = reader.read(sheet_of(fill), "b")
     assert [row[2] for _line, row in table.rows] == ["first\nsecond\nthird", "What is _x000D_?"]
-    (said,) = problems(tables.read(sheet_of(lambda sheet: sheet.__setitem__("C3", "bell_x0007_")), "b"))
+    (said,) = problems(reader.read(sheet_of(lambda sheet: sheet.__setitem__("C3", "bell_x0007_")), "b"))
     assert said.startswith("b:3: C3: holds the character U+0007")
-    assert "half a letter" in problems(tables.read(sheet_of(lambda sheet: sheet.__setitem__("C3", "_xD800_")), "b"))[0]
+    assert "half a letter" in problems(reader.read(sheet_of(lambda sheet: sheet.__setitem__("C3", "_xD800_")), "b"))[0]
 
 
 def test_formulas_errors_and_merged_cells_are_refused_with_their_cells() -> None:
@@ -308,10 +340,10 @@ def test_formulas_errors_and_merged_cells_are_refused_with_their_cells() -> None
         sheet["D3"].data_type = "e"
         sheet.merge_cells("B2:B3")
 
-    lines = problems(tables.read(sheet_of(fill), "b"))
+    lines = problems(reader.read(sheet_of(fill), "b"))
     assert [line.split(": ")[1] for line in lines] == ["D2", "D3", "B2"]
     assert "formula" in lines[0] and "the error #N/A: correct it" in lines[1] and "unmerge" in lines[2]
-    assert problems(tables.read(sheet_of(lambda sheet: sheet.merge_cells("A1:A1")), "b")) == []
+    assert problems(reader.read(sheet_of(lambda sheet: sheet.merge_cells("A1:A1")), "b")) == []
 
 
 def test_hidden_rows_and_columns_are_read_and_said() -> None:
@@ -319,7 +351,7 @@ def test_hidden_rows_and_columns_are_read_and_said() -> None:
         sheet.row_dimensions[3].hidden = True
         sheet.column_dimensions["D"].hidden = True
 
-    table = tables.read(sheet_of(fill), "b.xlsx")
+    table = reader.read(sheet_of(fill), "b.xlsx")
     assert len(table.rows) == 2
     assert table.notes == (
         "b.xlsx: rows 3 of the sheet are hidden, and are read as all others",
@@ -334,7 +366,7 @@ def test_an_empty_sheet_is_refused_and_the_others_are_named() -> None:
 
 @pytest.mark.parametrize(("place", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")])
 def test_columns_have_the_sheets_letters(place: int, name: str) -> None:
-    assert tables.letters_of(place) == name
+    assert reader.letters_of(place) == name
 
 
 @pytest.mark.parametrize(
@@ -386,12 +418,12 @@ def test_names_look_alike_whatever_case_spaces_and_forms() -> None:
 
 def test_ids_and_tasks_that_cannot_be_told_apart_are_refused_or_said(tmp_path: Path) -> None:
     rows = [HEADER, ["q1", "geo", "A?", "x"], ["q1\u200b", "geo", "B?", "x"]]
-    table = tables.read(text_of(rows=rows).encode(), "b")
+    table = reader.read(text_of(rows=rows).encode(), "b")
     assert [str(one) for one in uploads.proposal_of(table).problems] == [
         "b:3: id: 'q1\\u200b' holds U+200B, which cannot be seen: remove it"
     ]
     rows = [HEADER, ["q1", "geo", "A?", "x"], ["Q1", "Geo", "B?", "x"]]
-    proposal = uploads.proposal_of(tables.read(text_of(rows=rows).encode(), "b"))
+    proposal = uploads.proposal_of(reader.read(text_of(rows=rows).encode(), "b"))
     assert not proposal.problems
     assert list(proposal.notes) == [
         "b:3: id: 'Q1' differs in case, spaces or forms of letters alone from 'q1' in line 2",
@@ -551,16 +583,18 @@ def test_a_models_name_is_checked_wherever_it_is_made(db: Any) -> None:
 @pytest.mark.parametrize("text", ["1_0", "١", "0x1", "1,5", "", "nan", "inf", "1e999", "--1", "1 0"])
 def test_what_python_alone_takes_for_a_number_is_none(text: str) -> None:
     assert number_of(text) is None
-    assert model_answers.fraction_of(text) is None
+    with pytest.raises(ValueError, match="is neither 0 nor 1"):
+        reads(cells.Correct)(text)
 
 
 def test_numbers_of_cells_are_read_as_programs_write_them() -> None:
     assert [number_of(text) for text in (" 1 ", "-.5", "1.", "1e-3", "+2E2")] == [1, -0.5, 1, 0.001, 200]
-    assert (
-        csv_rows.nats_of("inf") == float("inf") and csv_rows.nats_of("-1") is None and csv_rows.nats_of("1_0") is None
-    )
-    assert csv_rows.nats_of("-1", signed=True) == -1 and csv_rows.nats_of("NA") != csv_rows.nats_of("NA")
-    assert csv_rows.whole_of("1_0") is None and csv_rows.whole_of("3.0") == 3
+    nats, signed = reads(cells.Surprisal), reads(cells.AnyNumber)
+    assert nats("inf") == float("inf") and signed("-1") == -1 and math.isnan(nats("NA"))
+    for text in ("-1", "1_0", "-inf"):
+        with pytest.raises(ValueError, match=f"'{text}' is no surprisal"):
+            nats(text)
+    assert cells.whole_of("1_0") is None and cells.whole_of("3.0") == 3
 
 
 def test_texts_and_their_readings_come_from_every_form(tmp_path: Path) -> None:
@@ -607,7 +641,6 @@ def test_pairs_and_their_labels_come_from_every_form(tmp_path: Path) -> None:
 def test_files_of_alignment_skip_empty_rows_and_name_the_cell(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", text_of(";", rows=[ANSWERS, ["", "", ""], ["m", "q1", "0.5"]]))
     assert alignment_files.read_answers(path).correct == {"m": {"q1": 0.5}}
-    assert next(alignment_files.csv_rows(path, ANSWERS))[0] == 3
     with pytest.raises(FileErrors, match="3: correct: '0_5'"):
         alignment_files.read_answers(written(path, "llm,question_id,correct\n,,\nm,q1,0_5\n"))
 
@@ -649,7 +682,7 @@ def test_counts_of_answers_are_whole_numbers_that_stand_once(text: str) -> None:
 
 
 def test_letters_that_were_lost_before_are_said() -> None:
-    table = tables.read(
+    table = reader.read(
         text_of(rows=[HEADER, ["q1", "geo", "caf\ufffd?", "Ã©tÃ©"], ["q2", "geo", "é Ã b", "Â£"]]).encode(), "b"
     )
     proposal = uploads.proposal_of(table)
@@ -665,8 +698,8 @@ def test_letters_that_were_lost_before_are_said() -> None:
 @pytest.mark.parametrize("content", ["<!DOCTYPE html><html>", "<table><tr>", '[{"id": "q1"}]', '{"id": "q1"}'])
 def test_a_page_or_json_is_called_what_it_is(content: str) -> None:
     with pytest.raises(FileErrors, match="save the table as CSV"):
-        tables.read(content.encode(), "b.csv")
-    assert tables.read(content.encode(), "b.csv", header=("text",)).rows
+        reader.read(content.encode(), "b.csv")
+    assert reader.read(content.encode(), "b.csv", header=("text",)).rows
 
 
 # Study files

@@ -9,9 +9,10 @@ import pytest
 from openpyxl import Workbook
 
 from survey.exceptions import FileErrors
-from survey.services.banks import columns, spreadsheets, tables
+from survey.input_tables import reader, spreadsheets
+from survey.input_tables.reader import TableReading
+from survey.services.banks import columns
 from survey.services.banks.columns import ColumnChoice
-from survey.services.banks.tables import TableReading
 
 HEADER = ("id", "source", "question", "answer")
 ROWS = [("a:0", "café", "Wie groß ist „groß“?", "1,5"), ("a:1", "café", "Was kostet\ndas?", "2")]
@@ -37,7 +38,7 @@ def workbook(rows: list[Any], *, title: str = "Questions", more: tuple[str, ...]
 
 def refusal(content: bytes, reading: TableReading | None = None) -> str:
     with pytest.raises(FileErrors) as refused:
-        tables.read(content, "bank", reading)
+        reader.read(content, "bank", reading)
     return refused.value.lines[0]
 
 
@@ -59,33 +60,33 @@ def refusal(content: bytes, reading: TableReading | None = None) -> str:
     ],
 )
 def test_a_text_is_read_as_it_was_written(content: bytes, said: str) -> None:
-    table = tables.read(content, "bank.csv")
+    table = reader.read(content, "bank.csv")
     assert table.said == said
     assert table.header == list(HEADER)
     assert [[text.replace("\r\n", "\n") for text in values] for _line, values in table.rows] == WANTED
 
 
 def test_only_encodings_without_a_mark_are_a_guess() -> None:
-    assert not tables.read(SEMICOLONS.encode(), "b").is_guess
-    assert not tables.read(SEMICOLONS.encode("utf-16"), "b").is_guess
-    assert tables.read(SEMICOLONS.encode("latin-1"), "b").is_guess
+    assert not reader.read(SEMICOLONS.encode(), "b").is_guess
+    assert not reader.read(SEMICOLONS.encode("utf-16"), "b").is_guess
+    assert reader.read(SEMICOLONS.encode("latin-1"), "b").is_guess
 
 
 def test_the_reading_can_be_said() -> None:
     content = "id;question\n1;Čaj?\n".encode("cp1250")
-    table = tables.read(content, "b", TableReading(encoding="cp1250", delimiter=";"))
+    table = reader.read(content, "b", TableReading(encoding="cp1250", delimiter=";"))
     assert table.rows == [(2, ["1", "Čaj?"])]
     assert "is not UTF-8: choose another encoding" in refusal(content, TableReading(encoding="utf_8"))
 
 
 def test_lines_are_those_of_the_file_behind_a_line_that_names_the_mark() -> None:
-    table = tables.read(b"sep=;\r\nid;question\r\n1;a\r\n", "b")
+    table = reader.read(b"sep=;\r\nid;question\r\n1;a\r\n", "b")
     assert (table.header_line, table.rows) == (2, [(3, ["1", "a"])])
 
 
 def test_a_spreadsheet_gives_the_values_as_texts() -> None:
     content = workbook([HEADER, (1, "algebra", "=", 3.0), (), (2, "algebra", True, None)], more=("Notes",))
-    table = tables.read(content, "bank.xlsx")
+    table = reader.read(content, "bank.xlsx")
     assert table.said == "an Excel file, sheet 'Questions' of 2" and table.sheets == ("Questions", "Notes")
     assert table.rows == [(2, ["1", "algebra", "=", "3"]), (4, ["2", "algebra", "TRUE", ""])]
     assert (
@@ -95,13 +96,13 @@ def test_a_spreadsheet_gives_the_values_as_texts() -> None:
 
 def test_a_formula_is_refused_at_its_cell_and_never_evaluated() -> None:
     content = workbook([HEADER, (1, "algebra", "What?", "=1+1"), (2, "algebra", '=HYPERLINK("http://x")', "2")])
-    problems = tables.read(content, "bank.xlsx").problems_in()
+    problems = reader.read(content, "bank.xlsx").problems_in()
     assert [(one.line, one.field) for one in problems] == [(2, "D2"), (3, "C3")]
     assert "holds a formula, which is not evaluated" in problems[0].message
 
 
 def test_a_text_that_looks_like_a_formula_stays_a_text() -> None:
-    table = tables.read(b"id,question\n1,=1+1\n2,@SUM(A1)\n", "b")
+    table = reader.read(b"id,question\n1,=1+1\n2,@SUM(A1)\n", "b")
     assert [values[1] for _line, values in table.rows] == ["=1+1", "@SUM(A1)"]
 
 
@@ -143,15 +144,15 @@ def test_a_spreadsheet_that_unpacks_to_too_much_is_refused_before_it_is_unpacked
 
 
 def test_too_many_rows_cells_or_bytes_are_refused(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tables, "MOST_ROWS", 3)
+    monkeypatch.setattr(reader, "MOST_ROWS", 3)
     assert "more than 3 rows" in refusal(b"id,question\n" + b"1,a\n" * 4)
-    assert tables.read(b"id,question\n" + b"1,a\n" * 3, "b").rows
+    assert reader.read(b"id,question\n" + b"1,a\n" * 3, "b").rows
     assert "more than 3 rows" in refusal(workbook([("id", "question"), *[(1, "a")] * 4]))
     gap = workbook([("id", "question"), (1, "a"), *[()] * 20, (2, "b")])
-    assert [line for line, _values in tables.read(gap, "b").rows] == [2, 23]
-    monkeypatch.setattr(tables, "MOST_CELLS", 5)
+    assert [line for line, _values in reader.read(gap, "b").rows] == [2, 23]
+    monkeypatch.setattr(reader, "MOST_CELLS", 5)
     assert "more than 5 cells" in refusal(b"id,question\n1,a\n1,a\n")
-    monkeypatch.setattr(tables, "LARGEST_FILE", 10)
+    monkeypatch.setattr(reader, "LARGEST_FILE", 10)
     assert "at most 10: leave out columns and rows" in refusal(b"id,question\n")
 
 
@@ -161,14 +162,14 @@ def test_a_file_that_is_too_large_is_not_even_read(tmp_path: Path, monkeypatch: 
         file.truncate(200 * 1024 * 1024)
     monkeypatch.setattr(Path, "read_bytes", lambda _path: pytest.fail("it was read"))
     with pytest.raises(FileErrors, match="has 209,715,200 bytes; a table has at most"):
-        tables.read_path(path)
+        reader.read_path(path)
 
 
 # Columns
 
 
-def table_of(text: str) -> tables.ReadTable:
-    return tables.read(text.encode(), "b.csv")
+def table_of(text: str) -> reader.ReadTable:
+    return reader.read(text.encode(), "b.csv")
 
 
 def test_columns_are_guessed_by_other_names_that_people_give_them() -> None:

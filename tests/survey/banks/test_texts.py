@@ -6,6 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from survey.exceptions import FileErrors, HunchError
+from survey.input_tables.problems import Problems
 from survey.instruments.belief_update.real_evidence import RealOutcomes
 from survey.models import Bank, ModelAnswer, Study
 from survey.services.banks import collecting, formats, importing, model_answers, uploads
@@ -27,7 +28,7 @@ def imported(tmp_path: Path, text: str, format: str) -> Bank:
 def refused(tmp_path: Path, text: str, format: str) -> list[str]:
     path = tmp_path / "file.csv"
     path.write_text(text, encoding="utf-8")
-    problems = importing.Problems()
+    problems = Problems()
     with pytest.raises(FileErrors) as found:
         importing.import_rows(
             formats.read(path, problems, format=format), problems, bank_name="texts", source_file=str(path)
@@ -99,7 +100,7 @@ def test_replies_are_stored_whole_and_unjudged(tmp_path: Path, capsys: pytest.Ca
     [
         ("owl,p1,", "response: is empty: leave the row out, or give the reply"),
         ("owl,p9,yes", "question_id: 'p9' is no question of texts version 1"),
-        (",p1,yes", "llm: is empty or longer than 120 characters: name the language model"),
+        (",p1,yes", "llm: is empty: name the language model"),
     ],
 )
 def test_a_bad_reply_is_refused_with_its_line(row: str, line: str, tmp_path: Path) -> None:

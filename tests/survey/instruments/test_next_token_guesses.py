@@ -20,7 +20,7 @@ from survey.instruments.next_token.analysis import priority
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses
 from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
 from survey.instruments.next_token.estimands import NextTokenEstimates
-from survey.instruments.next_token.reports.own_guesses import COLUMNS, read_guesses
+from survey.instruments.next_token.reports.own_guesses import read_guesses
 from survey.services.results.expectations.errors import interval
 
 PUBLIC = Path(settings.HUNCH_STUDY_DATA) / "human" / "redwood"
@@ -31,7 +31,7 @@ OWNERS = {-6247052403041399844, 7513247084907933005, 3056584949900737159}
 def written(path: Path, rows: list[tuple[Any, ...]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
+        writer.writerow(["person", "passage", "position", "guess", "truth", "asked"])
         writer.writerows(rows)
     return path
 

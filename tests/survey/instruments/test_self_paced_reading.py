@@ -17,6 +17,7 @@ from django.utils import timezone
 from predictors.readings import Text
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, OutOfOrder, StateRefused
+from survey.input_tables.problems import Problems
 from survey.instruments.self_paced_reading import model_words
 from survey.instruments.self_paced_reading.export import WORD_COLUMNS
 from survey.instruments.self_paced_reading.forms import times_form
@@ -24,7 +25,6 @@ from survey.instruments.self_paced_reading.model_words import read_models
 from survey.instruments.self_paced_reading.models import PassageAnswer, PassageOpening, WordTimes
 from survey.models import Assignment, NgramModel, Reading, Response, Sitting, SnapshotAnswer, Stage, Study
 from survey.services.banks import ngrams, texts
-from survey.services.banks.importing import Problems
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimating import estimate

@@ -4,23 +4,66 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import PlainValidator
 
+from predictors.cell_numbers import number_of
+from survey.input_tables import cells
+from survey.input_tables.decoding import json_of
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import RowFile, TableRow, column, declared, read_rows
 from survey.instruments.cloze.analysis.normalising import normalised
-from survey.services.banks.csv_rows import nats_of, number_or_nan, row_file, whole_of
-from survey.services.banks.decoding import json_of
-from survey.services.banks.importing import Problems
 
-NORMS = ("sentence", "position", "word")
-COUNTS = ("n", "k", "k_exact", "k_lenient", "distinct", "answers", "surprisal")
-# What else our own cloze.csv has, and what describes a word.
-PASSED_OVER = ("p", "low", "high", "entropy", "source")
-DESCRIBING = ("length", "log_frequency", "word_class")
-READINGS = ("model", "sentence", "position", "surprisal")
-FURTHER = ("surprisal_corrected", "entropy", "word", "family", "training_mb", "vocabulary")
+# What else our own cloze.csv has.
+PASSED_OVER = ("p", "low", "high", "entropy", "source", "length")
 ENDS = ".!?…。！？؟"
 CLOSES = "\"'”’»)]}"
+
+
+def _word(text: str) -> str:
+    word = text.strip()
+    if not word or len(word.split()) > 1:
+        raise ValueError(f"{word[:40]!r} is not one word")
+    return word
+
+
+@declared
+class NormRow(TableRow):
+    """What people gave for a word: n and k, or surprisal. Every further column with a number is a reading time, unless
+    `--times` names those that are."""
+
+    read_by = "`cloze --norms FILE`"
+    sentence: Annotated[str, cells.text("give its id or its text")] = column("The sentence's id, or the text itself.")
+    position: cells.Position = column("How many words stand before the word.")
+    word: Annotated[str, PlainValidator(_word)] = column("The word that stands there.")
+    n: str = column("How many people answered, 1 or more.", "")
+    k: str = column("How many of them gave the word.", "")
+    k_exact: str = column("In place of k, letter for letter.", "")
+    k_lenient: str = column("In place of k, with slips; taken with `--lenient`.", "")
+    distinct: str = column("How many different answers were given.", "")
+    answers: str = column("In place of distinct: JSON, every answer with its count.", "")
+    surprisal: str = column("In place of n and k, in nats; empty or NA leaves the position out.", "")
+    log_frequency: cells.Number = column("log10 of how frequent the word is.", math.nan)
+    word_class: cells.Stripped = column("The word's class.", "")
+
+
+@declared
+class ReadingRow(TableRow):
+    """What a model gave to a word of the norms."""
+
+    read_by = "`cloze --readings FILE`"
+    model: Annotated[str, cells.text("name what read the sentence")] = column("What read the sentence.")
+    sentence: cells.Stripped = column("As in the norms.")
+    position: cells.Position = column("As in the norms.")
+    surprisal: cells.Surprisal = column("In nats; empty where it is not known.")
+    word: cells.Stripped = column("The word, which must be that of the norms.", "")
+    surprisal_corrected: cells.AnyNumber = column("Surprisal of the word as a whole, where its end counts.", math.nan)
+    entropy: cells.AnyNumber = column("Of what the model expects there.", math.nan)
+    family: cells.Stripped = column("Whose model it is; the first row says it.", "")
+    training_mb: cells.Stripped = column("How much text it learnt from, as family.", "")
+    vocabulary: cells.Stripped = column("How many tokens it knows, as family.", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +95,13 @@ class ReadModel:
     """One model of a file of readings, by sentence and position."""
 
     name: str
-    surprisal: Mapping[tuple[str, int], float]
-    corrected: Mapping[tuple[str, int], float]
-    entropy: Mapping[tuple[str, int], float]
+    surprisal: dict[tuple[str, int], float]
+    corrected: dict[tuple[str, int], float]
+    entropy: dict[tuple[str, int], float]
     family: str = ""
     training_mb: float | None = None
     vocabulary: int | None = None
-    lines: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    lines: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def read_norms(path: Path, *, lenient: bool, times: Sequence[str] = ()) -> NormsFile:
@@ -70,179 +113,144 @@ def read_norms(path: Path, *, lenient: bool, times: Sequence[str] = ()) -> Norms
     Raises:
         FileErrors: with every problem.
     """
-    problems = Problems()
-    file = row_file(path, NORMS, problems)
-    problems.raise_if_any()
-    header, rows = file.header, file.rows
+    rows = read_rows(NormRow, path, Problems())
+    rows.problems.raise_if_any()
+    header, notes = rows.header, list(rows.notes)
     has_counts = "n" in header and any(name in header for name in ("k", "k_exact", "k_lenient"))
     if not has_counts and "surprisal" not in header:
-        problems.add(str(path), 1, "header", "has neither n and k nor surprisal: add the counts or the surprisal")
-    if not rows:
-        problems.add(str(path), 1, "file", "holds no position: give at least one")
-    notes = list(file.notes)
-    further = _times_of(path, header, rows, times, problems, notes)
-    problems.raise_if_any()
-    reader = _NormReader(str(path), problems, lenient=lenient, has_counts=has_counts)
-    for line, row in rows:
-        reader.add(line, row, further)
-    if reader.unknown == len(rows):
-        problems.add(str(path), 1, "surprisal", "is empty in every row: give people's surprisal, or n and k")
-    problems.raise_if_any()
+        rows.wrong(1, "header", "has neither n and k nor surprisal: add the counts or the surprisal")
+    if not rows.count:
+        rows.wrong(1, "file", "holds no position: give at least one")
+    further = _times_of(rows, times, notes)
+    rows.refuse()
+    reader = _NormReader(rows, lenient=lenient, has_counts=has_counts)
+    for row in rows:
+        reader.add(row)
+    columns = {name: _column(rows, name) for name in further}
+    rows.problems.found.sort(key=lambda problem: problem.line or 0)
+    if reader.unknown == rows.count:
+        rows.wrong(1, "surprisal", "is empty in every row: give people's surprisal, or n and k")
+    rows.refuse()
     if reader.unknown:
         notes.append(f"{reader.unknown} positions have neither people's surprisal nor n and k, and are left out")
-    return reader.made(further, notes)
+    return reader.made(columns, notes)
 
 
-def _times_of(
-    path: Path,
-    header: Sequence[str],
-    rows: Sequence[tuple[int, Mapping[str, str]]],
-    wanted: Sequence[str],
-    problems: Problems,
-    notes: list[str],
-) -> list[str]:
+def _times_of(rows: RowFile[NormRow], wanted: Sequence[str], notes: list[str]) -> Sequence[str]:
     """The columns that are reading times: those that are named, or all further ones that hold a number."""
-    known = {*NORMS, *COUNTS, *PASSED_OVER, *DESCRIBING}
     for name in wanted:
-        if name not in header:
-            problems.add(str(path), 1, "header", f"has no column {name!r}, which --times names")
+        if name not in rows.header:
+            rows.wrong(1, "header", f"has no column {name!r}, which --times names")
     if wanted:
-        return list(wanted)
-    further = [name for name in header if name not in known]
-    texts = [name for name in further if not any(_is_number(row[name]) for _line, row in rows)]
+        return wanted
+    further = [name for name in rows.header if name not in (*NormRow.columns(), *PASSED_OVER)]
+    texts = [name for name in further if not any(number_of(text) is not None for _line, text in rows.column(name))]
     if texts:
         notes.append(f"columns without a number are passed over: {', '.join(texts)}")
     return [name for name in further if name not in texts]
 
 
-def _is_number(text: str) -> bool:
-    value = nats_of(text, signed=True)
-    return value is not None and math.isfinite(value)
+def _column(rows: RowFile[NormRow], name: str) -> np.ndarray:
+    """The numbers of a further column, NaN where a cell is empty."""
+    values = []
+    for line, text in rows.column(name):
+        value = math.nan if text.strip().casefold() in cells.UNKNOWN else number_of(text)
+        if value is None:
+            rows.wrong(line, name, f"{text[:20]!r} is no number; a further column is a reading time in milliseconds")
+        values.append(value)
+    return np.array(values, dtype=np.float64)
 
 
 class _NormReader:
-    def __init__(self, file: str, problems: Problems, *, lenient: bool, has_counts: bool) -> None:
-        self.file, self.problems, self.has_counts = file, problems, has_counts
-        self.own_k = ("k", "k_lenient", "k_exact") if lenient else ("k", "k_exact", "k_lenient")
-        self.first: dict[tuple[str, int], int] = {}
-        self.sentence: list[str] = []
-        self.position: list[int] = []
-        self.word: list[str] = []
-        self.numbers: list[tuple[int, int, int, float, float]] = []
-        self.word_class: list[str] = []
+    def __init__(self, rows: RowFile[NormRow], *, lenient: bool, has_counts: bool) -> None:
+        self.rows, self.wrong, self.has_counts = rows, rows.wrong, has_counts
+        own = ("k", "k_lenient", "k_exact") if lenient else ("k", "k_exact", "k_lenient")
+        self.own_k = next((name for name in own if name in rows.header), "")
+        self.taken: list[NormRow] = []
+        self.numbers: list[tuple[int, int, int, float]] = []
         self.frequent: list[str] = []
-        self.columns: dict[str, list[float]] = {}
         self.distinct_known = True
         self.unknown = 0
 
-    def add(self, line: int, row: Mapping[str, str], further: Sequence[str]) -> None:
-        before = len(self.problems)
-        sentence, word = row["sentence"].strip(), row["word"].strip()
-        position = whole_of(row["position"])
-        if not sentence:
-            self._wrong(line, "sentence", "is empty: give its id or its text")
-        if not word or len(word.split()) > 1:
-            self._wrong(line, "word", f"{word[:40]!r} is not one word")
-        if position is None:
-            self._wrong(line, "position", f"{row['position'][:20]!r} is no whole number from 0")
-            return
-        self._check_text(line, sentence, position, word)
-        if (other := self.first.setdefault((sentence, position), line)) != line:
-            self._wrong(line, "position", f"{position} of this sentence stands already in line {other}: keep one")
-        numbers = self._numbers(line, row, word)
-        times = {name: self._number(line, name, row[name]) for name in further}
-        if len(self.problems) > before or numbers is None:
-            return
-        self.sentence.append(sentence)
-        self.position.append(position)
-        self.word.append(word)
-        self.numbers.append(numbers)
-        self.word_class.append(row.get("word_class", "").strip())
-        for name, value in times.items():
-            self.columns.setdefault(name, []).append(value)
+    def add(self, row: NormRow) -> None:
+        self._check_text(row)
+        key = (row.sentence, row.position)
+        self.rows.once(row, "position", key, f"{row.position} of this sentence stands already")
+        self.numbers.append(self._numbers(row))
+        self.taken.append(row)
 
-    def _check_text(self, line: int, sentence: str, position: int, word: str) -> None:
+    def _check_text(self, row: NormRow) -> None:
         """A sentence with white space is the text itself."""
-        words = sentence.split()
+        words = row.sentence.split()
         if len(words) == 1:
             return
-        if position >= len(words):
-            self._wrong(line, "position", f"{position} lies outside the sentence: its words are 0 to {len(words) - 1}")
-        elif normalised(words[position]) != normalised(word):
-            self._wrong(
-                line,
-                "word",
-                f"{word[:40]!r} is not what stands at {position}: {words[position][:40]!r}",
-            )
+        if row.position >= len(words):
+            message = f"{row.position} lies outside the sentence: its words are 0 to {len(words) - 1}"
+            self.wrong(row.line, "position", message)
+        elif normalised(own := words[row.position]) != normalised(row.word):
+            self.wrong(row.line, "word", f"{row.word[:40]!r} is not what stands at {row.position}: {own[:40]!r}")
 
-    def _numbers(self, line: int, row: Mapping[str, str], word: str) -> tuple[int, int, int, float, float] | None:
-        frequency = self._number(line, "log_frequency", row.get("log_frequency", ""))
-        own = next((name for name in self.own_k if name in row), "")
-        if not self.has_counts or not (row["n"].strip() or row[own].strip()):
-            value = nats_of(row.get("surprisal", ""))
-            if value is None or math.isinf(value):
-                self._wrong(line, "surprisal", f"{row['surprisal'][:20]!r} is no surprisal: it must be 0 or more")
-                return None
-            self.unknown += math.isnan(value)  # Said once for all.
-            self.frequent.append("")
-            return 0, 0, 0, value, frequency
-        n, k = whole_of(row["n"]), whole_of(row[own])
+    def _numbers(self, row: NormRow) -> tuple[int, int, int, float]:
+        """n, k, how many distinct answers, and the surprisal; zeros where something is wrong with them."""
+        own = getattr(row, self.own_k) if self.own_k else ""
+        if not self.has_counts or not (row.n.strip() or own.strip()):
+            return 0, 0, 0, self._surprisal(row)
+        n, k = cells.whole_of(row.n), cells.whole_of(own)
         if n is None or n < 1:
-            self._wrong(line, "n", f"{row['n'][:20]!r} is no number of answers: it must be 1 or more")
-            return None
-        if k is None or k > n:
-            self._wrong(line, own, f"{row[own][:20]!r} is no number of matches: it must be 0 to n, {n}")
-            return None
-        distinct = self._distinct(line, row, n, k, normalised(word))
-        return n, k, distinct, math.nan, frequency
+            self.wrong(row.line, "n", f"{row.n[:20]!r} is no number of answers: it must be 1 or more")
+        elif k is None or k > n:
+            self.wrong(row.line, self.own_k, f"{own[:20]!r} is no number of matches: it must be 0 to n, {n}")
+        else:
+            return n, k, self._distinct(row, n, k), math.nan
+        return 0, 0, 0, math.nan
 
-    def _distinct(self, line: int, row: Mapping[str, str], n: int, k: int, word: str) -> int:
-        if row.get("answers", "").strip():
-            counts = _answers(row["answers"])
+    def _surprisal(self, row: NormRow) -> float:
+        self.frequent.append("")
+        if row.surprisal.strip().casefold() in cells.UNKNOWN:
+            self.unknown += 1  # Said once for all.
+            return math.nan
+        value = number_of(row.surprisal)
+        if value is None or value < 0:
+            self.wrong(row.line, "surprisal", f"{row.surprisal[:20]!r} is no surprisal: it must be 0 or more")
+            return math.nan
+        return value
+
+    def _distinct(self, row: NormRow, n: int, k: int) -> int:
+        if row.answers.strip():
+            counts = _answers(row.answers)
             if counts is None or sum(counts.values()) != n:
-                self._wrong(line, "answers", f"is no JSON object of words with counts that sum to n, {n}")
+                self.wrong(row.line, "answers", f"is no JSON object of words with counts that sum to n, {n}")
                 return 0
             ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
             self.frequent.append(", ".join(f"{one} {count}" for one, count in ordered[:5]))
             # Slips that were counted as the word are no distinct answers of their own.
-            return max(
-                1, len(counts) - max(0, sum(_one_slip(one, word) for one in counts) if k > counts.get(word, 0) else 0)
-            )
+            word = normalised(row.word)
+            slips = sum(_one_slip(one, word) for one in counts) if k > counts.get(word, 0) else 0
+            return max(1, len(counts) - slips)
         self.frequent.append("")
-        if row.get("distinct", "").strip():
-            found = whole_of(row["distinct"])
-            if found is None or not 1 <= found <= n:
-                self._wrong(line, "distinct", f"{row['distinct'][:20]!r} is no number of distinct answers, 1 to {n}")
+        if row.distinct.strip():
+            distinct = cells.whole_of(row.distinct)
+            if distinct is None or not 1 <= distinct <= n:
+                self.wrong(row.line, "distinct", f"{row.distinct[:20]!r} is no number of distinct answers, 1 to {n}")
                 return 0
-            return found
+            return distinct
         self.distinct_known = False
         return (k > 0) + (k < n)
 
-    def _number(self, line: int, name: str, text: str) -> float:
-        """The number of a cell; NaN where it is empty."""
-        value = number_or_nan(text)
-        if value is None:
-            self._wrong(line, name, f"{text[:20]!r} is no number; a further column is a reading time in milliseconds")
-            return math.nan
-        return value
-
-    def _wrong(self, line: int, name: str, message: str) -> None:
-        self.problems.add(self.file, line, name, message)
-
-    def made(self, further: Sequence[str], notes: Sequence[str]) -> NormsFile:
-        n, k, distinct, surprisal, frequency = (np.array(column) for column in zip(*self.numbers, strict=True))
-        is_last, known = _ends(self.sentence, self.position, self.word)
+    def made(self, times: Mapping[str, np.ndarray], notes: Sequence[str]) -> NormsFile:
+        n, k, distinct, surprisal = (np.array(column) for column in zip(*self.numbers, strict=True))
+        is_last, known = _ends(self.taken)
         return NormsFile(
-            self.sentence,
-            np.array(self.position, dtype=np.int64),
-            self.word,
+            [row.sentence for row in self.taken],
+            np.array([row.position for row in self.taken], dtype=np.int64),
+            [row.word for row in self.taken],
             n.astype(np.int64),
             k.astype(np.int64),
             distinct.astype(np.int64),
             surprisal.astype(np.float64),
-            frequency.astype(np.float64),
-            self.word_class,
-            {name: np.array(self.columns[name], dtype=np.float64) for name in further},
+            np.array([row.log_frequency for row in self.taken], dtype=np.float64),
+            [row.word_class for row in self.taken],
+            times,
             is_last,
             known,
             self.distinct_known,
@@ -257,20 +265,20 @@ def _one_slip(one: str, word: str) -> bool:
     return one != word and len(word) >= SHORTEST_LENIENT and is_one_slip(one, word)
 
 
-def _ends(sentences: Sequence[str], positions: Sequence[int], words: Sequence[str]) -> tuple[np.ndarray, bool]:
+def _ends(rows: Sequence[NormRow]) -> tuple[np.ndarray, bool]:
     """Which rows are the last word of their sentence, and whether the file tells. Where a sentence is given as its
     text, that says so; else the highest position does, if its word ends with the mark of a sentence."""
     highest: dict[str, int] = {}
-    for sentence, position in zip(sentences, positions, strict=True):
-        highest[sentence] = max(highest.get(sentence, 0), position)
-    found, known = np.zeros(len(words), dtype=bool), False
-    for row, (sentence, position, word) in enumerate(zip(sentences, positions, words, strict=True)):
-        length = len(sentence.split())
+    for row in rows:
+        highest[row.sentence] = max(highest.get(row.sentence, 0), row.position)
+    are_last, known = np.zeros(len(rows), dtype=bool), False
+    for number, row in enumerate(rows):
+        length, word = len(row.sentence.split()), row.word.rstrip(CLOSES)
         if length > 1:
-            known, found[row] = True, position == length - 1
-        elif position == highest[sentence] and word.rstrip(CLOSES)[-1:] in ENDS and word.rstrip(CLOSES):
-            known, found[row] = True, True
-    return found, known
+            known, are_last[number] = True, row.position == length - 1
+        elif row.position == highest[row.sentence] and word and word[-1] in ENDS:
+            known, are_last[number] = True, True
+    return are_last, known
 
 
 def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
@@ -279,68 +287,45 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
     Raises:
         FileErrors: with every problem, and the first word that is not the norms' word.
     """
-    problems = Problems()
-    file = str(path)
     words = {
         (sentence, int(position)): word
         for sentence, position, word in zip(norms.sentence, norms.position, norms.word, strict=True)
     }
+    rows = read_rows(ReadingRow, path, Problems())
     made: dict[str, ReadModel] = {}
     misaligned = False
-    for line, row in row_file(path, READINGS, problems).rows:
-        name, sentence, position = row["model"].strip(), row["sentence"].strip(), whole_of(row["position"])
-        value = nats_of(row["surprisal"])
-        if not name:
-            problems.add(file, line, "model", "is empty: name what read the sentence")
-        if position is None:
-            problems.add(file, line, "position", f"{row['position'][:20]!r} is no whole number from 0")
-        if value is None:
-            problems.add(file, line, "surprisal", f"{row['surprisal'][:20]!r} is no surprisal: it must be 0 or more")
-        if not name or position is None or value is None:
-            continue
-        key = (sentence, position)
-        own = row.get("word", "").strip()
-        if own and key in words and not misaligned and normalised(own) != normalised(words[key]):
+    for row in rows:
+        key = (row.sentence, row.position)
+        word = words.get(key, "")
+        if row.word and word and not misaligned and normalised(row.word) != normalised(word):
             misaligned = True
-            problems.add(
-                file,
-                line,
-                "word",
-                f"{own[:40]!r} is not the norms' word at this position, {words[key][:40]!r}: the model read "
-                "another text",
-            )
-        model = made.get(name)
+            message = f"{row.word[:40]!r} is not the norms' word at this position, {word[:40]!r}"
+            rows.wrong(row.line, "word", f"{message}: the model read another text")
+        model = made.get(row.model)
         if model is None:
-            model = made[name] = ReadModel(name, {}, {}, {}, *_facts(file, line, row, problems), lines={})
-        if key in model.lines:
-            problems.add(
-                file, line, "position", f"{name} has this position already in line {model.lines[key]}: keep one"
-            )
-        model.lines[key] = line  # type: ignore[index]
-        if not math.isnan(value):
-            model.surprisal[key] = value  # type: ignore[index]
-        for column, into in (("surprisal_corrected", model.corrected), ("entropy", model.entropy)):
-            further = nats_of(row.get(column, ""), signed=True)
-            if further is None:
-                problems.add(file, line, column, f"{row[column][:20]!r} is no number")
-            elif not math.isnan(further):
-                into[key] = further  # type: ignore[index]
-    if not made and not problems:
-        problems.add(file, 1, "file", "holds no reading: give at least one")
-    problems.raise_if_any()
+            size, vocabulary = (_size(row, name, rows) for name in ("training_mb", "vocabulary"))
+            model = ReadModel(row.model, {}, {}, {}, row.family, size, None if vocabulary is None else int(vocabulary))
+            made[row.model] = model
+        model.lines.setdefault(key, row.line)
+        rows.once(row, "position", (row.model, key), f"{row.model} has this position already")
+        for value, into in (
+            (row.surprisal, model.surprisal),
+            (row.surprisal_corrected, model.corrected),
+            (row.entropy, model.entropy),
+        ):
+            if not math.isnan(value):
+                into[key] = value
+    rows.refuse("" if made else "holds no reading: give at least one")
     return list(made.values())
 
 
-def _facts(file: str, line: int, row: Mapping[str, str], problems: Problems) -> tuple[str, float | None, int | None]:
-    found: list[float | None] = []
-    for name in ("training_mb", "vocabulary"):
-        text = row.get(name, "").strip()
-        value = nats_of(text) if text else math.nan
-        if value is None or value == 0:
-            problems.add(file, line, name, f"{text[:20]!r} is no number above 0")
-        found.append(None if value is None or math.isnan(value) else value)
-    size, vocabulary = found
-    return row.get("family", "").strip(), size, None if vocabulary is None else int(vocabulary)
+def _size(row: ReadingRow, column: str, rows: RowFile[ReadingRow]) -> float | None:
+    """A number above 0; None where it is not known."""
+    text = getattr(row, column)
+    value = None if text.casefold() in cells.UNKNOWN else number_of(text)
+    if (value is None and text.casefold() not in cells.UNKNOWN) or (value is not None and value <= 0):
+        rows.wrong(row.line, column, f"{text[:20]!r} is no number above 0")
+    return value
 
 
 def _answers(text: str) -> dict[str, int] | None:

@@ -3,61 +3,75 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import ValidationInfo, field_validator
 
 from survey.contracts.reports import Findings, ReportFile
 from survey.exceptions import HunchError
+from survey.input_tables import cells
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_rows
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
-from survey.services.banks.importing import Problems, read_table
 
 from .figures import findings
 
-COLUMNS = ("person", "passage", "position", "guess", "truth", "asked")
+Asked = Annotated[bool, cells.choice({"1": True, "0": False}, "{} is neither 1 nor 0 (a token that was given)")]
+
+
+@declared
+class GuessRow(TableRow):
+    """A guess of the next token. It is right where it is the true token, letter for letter."""
+
+    is_strict = True
+    read_by = "`next_token --guesses FILE`"
+    person: Annotated[str, cells.text("give every guess one", keeps_space=True)] = column("Who guessed.")
+    passage: Annotated[str, cells.text("give every guess one", keeps_space=True)] = column("The text's name.")
+    position: cells.Position = column("The token's place in the text, from 0.")
+    guess: str = column("The guess.")
+    asked: Asked = column("1; 0 where the token was given and nobody guessed.")
+    truth: str = column("The true token; empty only where nobody guessed.")
+
+    @field_validator("truth")
+    @classmethod
+    def _is_known(cls, truth: str, info: ValidationInfo) -> str:
+        if not truth and info.data.get("asked"):
+            raise ValueError("is empty: give the true token, or 0 in asked")
+        return truth
 
 
 def read_guesses(path: Path) -> GuessTable:
-    """The guesses of a file with the columns person, passage, position, guess, truth and asked (1; 0: it was given). A
-    guess is right where it is the true token, letter for letter.
+    """The guesses of a file, a table of `GuessRow`.
 
     Raises:
         FileErrors: lists every problem with its line. HunchError: no guess was asked for.
     """
-    problems = Problems()
-    rows: list[tuple[str, str, int, str, str]] = []
+    rows = read_rows(GuessRow, path, Problems(), limits=None)
+    guesses: list[tuple[str, str, int, str, str]] = []
     given = 0
-    for line, values in read_table(path, problems, required=COLUMNS):
-        position, asked = values["position"].strip(), values["asked"].strip()
-        for name in ("person", "passage"):
-            if not values[name].strip():
-                problems.add(str(path), line, name, "is empty: give every guess one")
-        if not (position.isdecimal() and position.isascii()):
-            problems.add(str(path), line, "position", f"{position[:40]!r} is no whole number from 0 on")
-        elif asked not in ("0", "1"):
-            problems.add(str(path), line, "asked", f"{asked[:40]!r} is neither 1 nor 0 (a token that was given)")
-        elif asked == "0":
-            given += 1
-        elif not values["truth"]:
-            problems.add(str(path), line, "truth", "is empty: give the true token, or 0 in asked")
-        else:
-            rows.append((values["person"], values["passage"], int(position), values["guess"], values["truth"]))
-    problems.raise_if_any()
-    if not rows:
+    for row in rows:
+        if row.asked:
+            guesses.append((row.person, row.passage, row.position, row.guess, row.truth))
+        given += not row.asked
+    rows.refuse()
+    if not guesses:
         raise HunchError(f"{path}: asked: no guess was asked for; give rows with 1")
-    people, person = _coded([row[0] for row in rows])
-    passages, passage = _coded([row[1] for row in rows])
+    names, passages, positions, guess, truth = (list(column) for column in zip(*guesses, strict=True))
+    people, person = _coded(names)
+    texts, passage = _coded(passages)
     return GuessTable(
         person=person,
         passage=passage,
         people=people,
-        passages=passages,
-        position=np.array([row[2] for row in rows], dtype=np.int64),
-        place=np.zeros(len(rows), dtype=np.int64),
+        passages=texts,
+        position=np.array(positions, dtype=np.int64),
+        place=np.zeros(len(guesses), dtype=np.int64),
         number=numbers_of(person),
-        right=np.array([row[3] == row[4] for row in rows], dtype=np.float64),
-        weight=np.ones(len(rows)),
-        guess=[row[3] for row in rows],
-        truth=[row[4] for row in rows],
+        right=np.array([one == true for one, true in zip(guess, truth, strict=True)], dtype=np.float64),
+        weight=np.ones(len(guesses)),
+        guess=guess,
+        truth=truth,
         given=given,
     )
 

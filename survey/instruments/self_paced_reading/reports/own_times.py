@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -12,19 +13,56 @@ from predictors.word_forms import normalised
 from survey.contracts.reports import Findings
 from survey.exceptions import HunchError
 from survey.figures.words import integer, short
+from survey.input_tables import cells
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_rows
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.forms import LONGEST_MS
-from survey.services.banks.csv_rows import csv_rows, nats_of, number_or_nan, whole_of
 from survey.services.banks.frequencies import log_frequencies
-from survey.services.banks.importing import Problems
 
 from . import findings
 from .material import ReadingMaterial
 
-TIMES = ("passage", "position", "word", "time")
-READINGS = ("model", "passage", "position", "surprisal")
 NOBODY = ""
 Key = tuple[str, int]
+
+
+TIME = cells.number(
+    f"{{}} is no time from 0 to {LONGEST_MS} milliseconds",
+    lambda time: 0 <= time <= LONGEST_MS,
+    empty=math.nan,
+    unknown=cells.UNKNOWN,
+)
+
+
+@declared
+class TimeRow(TableRow):
+    """How long somebody read a word; without `person`, a mean."""
+
+    read_by = "`reading --times FILE`"
+    passage: Annotated[str, cells.text("name the text that was read")] = column("The text's name.")
+    position: cells.Position = column("The word's place in the text, from 0.")
+    word: Annotated[str, cells.text("write the word that was read")] = column("The word.")
+    time: Annotated[float, TIME] = column(f"Milliseconds, up to {LONGEST_MS}; empty where it is not known.")
+    person: Annotated[str, cells.text("name who read, or remove the column")] = column("Who read.", NOBODY)
+    right: cells.ZeroOrOne = column("1 where the question about the passage was answered right, and else 0.", math.nan)
+    marks: cells.Stripped = column("Anything here marks the time as disturbed.", "")
+    log_frequency: cells.Number = column("log10 of how frequent the word is.", math.nan)
+    previous_fixated: cells.ZeroOrOne = column(
+        "1 where the word before was fixated, in eye-tracking, and else 0.", math.nan
+    )
+
+
+@declared
+class PassageReadingRow(TableRow):
+    """What a model gave to a word of the passages."""
+
+    read_by = "`reading --readings FILE`"
+    model: Annotated[str, cells.text("name what read the passage")] = column("What read the passage.")
+    passage: cells.Stripped = column("As in the times.")
+    position: cells.Position = column("As in the times.")
+    surprisal: cells.Surprisal = column("In nats; empty where it is not known.")
+    word: cells.Stripped = column("The word, which must be that of the times.", "")
 
 
 @dataclass(frozen=True)
@@ -61,7 +99,7 @@ class _TimesFile:
 
     words: dict[Key, tuple[int, str, int]] = field(default_factory=dict)  # number, word, line
     frequency: list[float] = field(default_factory=list)
-    rows: list[tuple[int, str, str, float, float, bool, float]] = field(default_factory=list)
+    rows: list[tuple[int, TimeRow]] = field(default_factory=list)  # with the number of the word
     has_frequency: bool = False
     has_people: bool = False
     has_fixated: bool = False
@@ -105,9 +143,9 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
         rules=settings.rules,
         previous=settings.previous,
         keeps_punctuation=settings.keeps_punctuation,
-        fixated=np.array([row[6] for row in read.rows]) if read.has_fixated else None,
+        fixated=np.array([row.previous_fixated for _number, row in read.rows]) if read.has_fixated else None,
     )
-    who = f"{integer(len({row[2] for row in read.rows}))} people, " if read.has_people else ""
+    who = f"{integer(len({row.person for _number, row in read.rows}))} people, " if read.has_people else ""
     return findings.make(
         material,
         fit=settings.fit,
@@ -118,111 +156,59 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
 
 
 def _read_columns(read: _TimesFile, number: Mapping[str, int]) -> ReadTimes:
-    people = {name: place for place, name in enumerate(dict.fromkeys(row[2] for row in read.rows))}
+    people = {name: place for place, name in enumerate(dict.fromkeys(row.person for _word, row in read.rows))}
     return ReadTimes(
-        np.array([row[0] for row in read.rows], dtype=np.int64),
-        np.array([number[row[1]] for row in read.rows], dtype=np.int64),
-        np.array([people[row[2]] for row in read.rows], dtype=np.int64),
-        np.array([row[3] for row in read.rows], dtype=np.float64),
-        np.array([row[4] for row in read.rows], dtype=np.float64),
-        np.array([row[5] for row in read.rows], dtype=bool),
+        np.array([word for word, _row in read.rows], dtype=np.int64),
+        np.array([number[row.passage] for _word, row in read.rows], dtype=np.int64),
+        np.array([people[row.person] for _word, row in read.rows], dtype=np.int64),
+        np.array([row.time for _word, row in read.rows], dtype=np.float64),
+        np.array([row.right for _word, row in read.rows], dtype=np.float64),
+        np.array([bool(row.marks) for _word, row in read.rows], dtype=bool),
     )
 
 
 def _read_times(path: Path) -> _TimesFile:
-    problems, read, file = Problems(), _TimesFile(), str(path)
-    seen: dict[tuple[str, Key], int] = {}
-    for line, row in csv_rows(path, TIMES, problems):
-        read.has_people, read.has_frequency = "person" in row, "log_frequency" in row
-        read.has_fixated = "previous_fixated" in row
-        passage, word, person = row["passage"].strip(), row["word"].strip(), row.get("person", NOBODY).strip()
-        position, time = whole_of(row["position"]), nats_of(row["time"])
-        if not passage:
-            problems.add(file, line, "passage", "is empty: name the text that was read")
-        if not word:
-            problems.add(file, line, "word", "is empty: write the word that was read")
-        if position is None:
-            problems.add(file, line, "position", f"{row['position'][:20]!r} is no whole number from 0")
-        if time is None or time > LONGEST_MS:
-            problems.add(file, line, "time", f"{row['time'][:20]!r} is no time from 0 to {LONGEST_MS} milliseconds")
-        if "person" in row and not person:
-            problems.add(file, line, "person", "is empty: name who read, or remove the column")
-        right, fixated = _zero_or_one(row, "right"), _zero_or_one(row, "previous_fixated")
-        for name, value in (("right", right), ("previous_fixated", fixated)):
-            if value is None:
-                problems.add(file, line, name, f"{row[name][:20]!r} is neither 0 nor 1")
-        frequency = number_or_nan(row.get("log_frequency", ""))
-        if frequency is None:
-            problems.add(file, line, "log_frequency", f"{row['log_frequency'][:20]!r} is no number")
-        if not passage or not word or position is None or time is None or time > LONGEST_MS:
-            continue
-        key = (passage, position)
-        number, own, first = read.words.setdefault(key, (len(read.words), word, line))
-        if own != word:
-            problems.add(file, line, "word", f"{word[:40]!r} is {own[:40]!r} in line {first}: a passage has one text")
+    rows, read = read_rows(TimeRow, path, Problems()), _TimesFile()
+    read.has_people, read.has_frequency = "person" in rows.header, "log_frequency" in rows.header
+    read.has_fixated = "previous_fixated" in rows.header
+    for row in rows:
+        key = (row.passage, row.position)
+        number, own, first = read.words.setdefault(key, (len(read.words), row.word, row.line))
+        if own != row.word:
+            message = f"{row.word[:40]!r} is {own[:40]!r} in line {first}: a passage has one text"
+            rows.wrong(row.line, "word", message)
         if number == len(read.frequency):
-            read.frequency.append(math.nan if frequency is None else frequency)
-        if (before := seen.setdefault((person, key), line)) != line:
-            problems.add(file, line, "position", f"the same word of {person or 'the passage'} stands in line {before}")
-        if not math.isnan(time):  # An empty cell is a word that nobody's time is known of.
-            marked = bool(row.get("marks", "").strip())
-            read.rows.append(
-                (number, passage, person, time, math.nan if right is None else right, marked, fixated or 0.0)
-            )
-    if not read.rows and not problems:
-        problems.add(file, 1, "file", "holds no time: give at least one")
-    problems.raise_if_any()
+            read.frequency.append(row.log_frequency)
+        rows.once(row, "position", (row.person, key), f"the same word of {row.person or 'the passage'} stands")
+        if not math.isnan(row.time):  # An empty cell is a word that nobody's time is known of.
+            read.rows.append((number, row))
+    rows.refuse("" if read.rows else "holds no time: give at least one")
     return read
 
 
 def _read_readings(path: Path, words: Mapping[Key, tuple[int, str]]) -> dict[str, np.ndarray]:
     """The surprisal of each word (W,) by model; NaN where it says nothing."""
-    problems, found, file = Problems(), dict[str, np.ndarray](), str(path)
-    lines: dict[tuple[str, Key], int] = {}
+    rows = read_rows(PassageReadingRow, path, Problems())
+    columns: dict[str, np.ndarray] = {}
     misaligned = False
-    for line, row in csv_rows(path, READINGS, problems):
-        name, key = row["model"].strip(), (row["passage"].strip(), whole_of(row["position"]))
-        value = nats_of(row["surprisal"])
-        if not name:
-            problems.add(file, line, "model", "is empty: name what read the passage")
-        if key[1] is None:
-            problems.add(file, line, "position", f"{row['position'][:20]!r} is no whole number from 0")
-        if value is None:
-            problems.add(file, line, "surprisal", f"{row['surprisal'][:20]!r} is no surprisal: it must be 0 or more")
-        if not name or key[1] is None or value is None:
+    for row in rows:
+        key = (row.passage, row.position)
+        rows.once(row, "position", (row.model, key), f"{row.model} has this position already")
+        column = columns.setdefault(row.model, np.full(len(words), np.nan))
+        if key not in words:
             continue
-        place = (key[0], key[1])
-        if (before := lines.setdefault((name, place), line)) != line:
-            problems.add(file, line, "position", f"{name} has this position already in line {before}: keep one")
-        column = found.setdefault(name, np.full(len(words), np.nan))
-        if place not in words:
-            continue
-        number, word = words[place]
-        own = row.get("word", "").strip()
-        if own and not misaligned and normalised(own) != normalised(word):
+        number, word = words[key]
+        if row.word and not misaligned and normalised(row.word) != normalised(word):
             misaligned = True
-            problems.add(
-                file,
-                line,
-                "word",
-                f"{own[:40]!r} is not the word that was read at this position, {word[:40]!r}: the model read another "
-                "text",
-            )
-        if math.isfinite(value):
-            column[number] = value
-    if not found and not problems:
-        problems.add(file, 1, "file", "holds no reading: give at least one")
-    problems.raise_if_any()
-    for name, column in found.items():
+            message = f"{row.word[:40]!r} is not the word that was read at this position, {word[:40]!r}"
+            rows.wrong(row.line, "word", f"{message}: the model read another text")
+        if math.isfinite(row.surprisal):
+            column[number] = row.surprisal
+    rows.refuse("" if columns else "holds no reading: give at least one")
+    for name, column in columns.items():
         if np.isfinite(column).sum() < 3:
             raise HunchError(
                 f"{path}: {name} has no surprisal at three words that were read; check that passages and positions are "
                 "named alike in both files, positions from 0"
             )
-    return found
-
-
-def _zero_or_one(row: Mapping[str, str], name: str) -> float | None:
-    """0 or 1; NaN where the cell is empty or missing; None where it is neither."""
-    text = row.get(name, "").strip().removesuffix(".0")
-    return math.nan if not text else float(text) if text in ("0", "1") else None
+    return columns

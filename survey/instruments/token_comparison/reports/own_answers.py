@@ -4,47 +4,93 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import ValidationInfo, field_validator
 
 from survey.contracts.reports import Findings, ReportFile
 from survey.exceptions import HunchError
 from survey.figures.words import integer
+from survey.input_tables import cells
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, read_rows
 from survey.instruments.token_comparison.analysis.checking import CheckModel
 from survey.instruments.token_comparison.analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
-from survey.services.banks.csv_rows import csv_rows, number_of
-from survey.services.banks.importing import Problems
 from survey.services.base.seeds import generator
 
 from .findings import StudyComparisons, findings, work_out
 
 SEED = 0
-REQUIRED = ("person", "context", "multiplicity", "percent_true", "log_g_true", "log_g_other")
-# Which token the other one is, and which text the context begins.
-FURTHER = ("other", "text", "weight")
 MOST = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class AnswerRow:
-    """A row of the file. person "" and percent None: the comparison was asked of nobody."""
+Percent = Annotated[
+    float | None,
+    cells.number(
+        "{} is not a number between 0 and 100, without them: the odds would be 0 or infinite",
+        lambda value: 0 < value < 100,
+        empty=None,
+    ),
+]
+Multiplicity = Annotated[
+    float, cells.number("{} is no whole number from 1", lambda value: 0 < value <= MOST and value == int(value))
+]
+LogProbability = Annotated[
+    float,
+    cells.number("{} is no natural logarithm of a probability: give a number up to 0", lambda value: value <= 0),
+]
+Weight = Annotated[float, cells.number("{} is no number above 0", lambda value: 0 < value < MOST, empty=1.0)]
 
-    line: int
-    person: str
-    context: str
-    multiplicity: float
-    percent: float | None
-    g: tuple[float, float]
-    models: Mapping[str, tuple[float, float]]
-    other: str
-    text: str
-    weight: float
+
+@declared
+class TokenComparisonRow(TableRow):
+    """A comparison of the true next token with another one, answered by a person or by nobody.
+
+    Each model NAME of `--models` has the columns `log_NAME_true` and `log_NAME_other`, as the generator has
+    `log_g_true`. Rows of the same context and other token are one comparison that several people answered; without
+    `other` every row is a draw of its own, as in the original game.
+    """
+
+    read_by = "`token_comparison --answers FILE`"
+    compared = frozenset({"weight"})
+    names: ClassVar[tuple[str, ...]] = ()
+    """The models."""
+    context: Annotated[str, cells.text("name the context")] = column("The context's name.")
+    percent_true: Percent = column(
+        "The chance given to the true token, between 0 and 100; empty where nobody was asked."
+    )
+    person: cells.Stripped = column("Whose answer it is; empty for draws that nobody was asked about.")
+    multiplicity: Multiplicity = column("How many draws the row stands for.")
+    log_g_true: LogProbability = column("Natural logarithm of the generator's probability of the true token.")
+    log_g_other: LogProbability = column(
+        "The same of the other one; where all known of both is equal, they are the same."
+    )
+    other: cells.Stripped = column("The other token's id.", "")
+    text: cells.Stripped = column("The text that the context begins, for the intervals.", "")
+    weight: Weight = column("1 / the chance of the context to be in the data.", 1.0)
+
+    @field_validator("person")
+    @classmethod
+    def _is_named(cls, person: str, info: ValidationInfo) -> str:
+        if not person and info.data.get("percent_true") is not None:
+            raise ValueError("is empty where percent_true is not: say whose answer it is")
+        return person
+
+    @property
+    def logs(self) -> Mapping[str, tuple[float, float]]:
+        """By model, and of the generator as "": the logarithms of the true and of the other token."""
+        logs = {
+            name: (getattr(self, f"model_{place}_true"), getattr(self, f"model_{place}_other"))
+            for place, name in enumerate(self.names)
+        }
+        return {"": (self.log_g_true, self.log_g_other), **logs}
 
     @property
     def is_same(self) -> bool:
         """Whether the other token is the true one, by id: all that is known of both is equal. Displayed strings do not
         tell, since different tokens can be displayed alike."""
-        return all(true == other for true, other in (self.g, *self.models.values()))
+        return all(true == other for true, other in self.logs.values())
 
 
 def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddof: int = 1) -> Findings:
@@ -64,7 +110,7 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
     persons = None
     if by_person:
         persons = {}
-        for name in sorted({row.person for row in rows if row.percent is not None}):
+        for name in sorted({row.person for row in rows if row.percent_true is not None}):
             own = built_from([row for row in rows if row.person in ("", name)], models)
             persons[name] = (own.comparisons, own.answers, own.models)
     material = StudyComparisons(
@@ -81,7 +127,7 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
         raise HunchError(f"{path}: no context has an answer")
     c = built.comparisons
     people = len({row.person for row in rows if row.person})
-    asked = sum(row.percent is not None for row in rows)
+    asked = sum(row.percent_true is not None for row in rows)
     found = findings(
         material,
         figures,
@@ -116,17 +162,17 @@ class _Context:
     logs: dict[str, float] = field(default_factory=dict)
 
 
-def built_from(rows: Sequence[AnswerRow], models: Sequence[str] = ()) -> Built:
+def built_from(rows: Sequence[TokenComparisonRow], models: Sequence[str] = ()) -> Built:
     """Rows of the same context and other token are one comparison, answered by several people; without the column
     other each row is one, as a person who was shown a draw of their own."""
     contexts: dict[str, _Context] = {}
     items: dict[tuple[str, str], int] = {}
-    of_item: list[AnswerRow] = []
+    of_item: list[TokenComparisonRow] = []
     people: dict[str, int] = {}
     answers: list[tuple[int, int, float]] = []
     for row in rows:
-        own = contexts.setdefault(row.context, _Context(row.g[0], row.text, row.weight))
-        own.logs.update({name: logs[0] for name, logs in row.models.items()})
+        own = contexts.setdefault(row.context, _Context(row.log_g_true, row.text, row.weight))
+        own.logs.update({name: true for name, (true, _other) in row.logs.items()})
         key = (row.context, row.other or f"line {row.line}")
         known = key in items
         if row.is_same:
@@ -139,8 +185,8 @@ def built_from(rows: Sequence[AnswerRow], models: Sequence[str] = ()) -> Built:
             items[key] = len(of_item)
             of_item.append(row)
             own.draws += row.multiplicity
-        if row.percent is not None:
-            answers.append((items[key], people.setdefault(row.person, len(people)), row.percent))
+        if row.percent_true is not None:
+            answers.append((items[key], people.setdefault(row.person, len(people)), row.percent_true))
     place = {name: number for number, name in enumerate(contexts)}
     texts: dict[str, int] = {}
     for name, one in contexts.items():
@@ -155,7 +201,7 @@ def built_from(rows: Sequence[AnswerRow], models: Sequence[str] = ()) -> Built:
         weight=np.array([one.weight for _name, one in all_of]),
         context=np.array([place[row.context] for row in of_item], dtype=np.int64),
         multiplicity=np.array([row.multiplicity for row in of_item]),
-        log_g_other=np.array([row.g[1] for row in of_item]),
+        log_g_other=np.array([row.log_g_other for row in of_item]),
         item_weight=np.ones(len(of_item)),
     )
     return Built(
@@ -169,7 +215,7 @@ def built_from(rows: Sequence[AnswerRow], models: Sequence[str] = ()) -> Built:
             CheckModel(
                 name,
                 np.array([one.logs.get(name, math.nan) for _context, one in all_of]),
-                np.array([row.models[name][1] for row in of_item]),
+                np.array([row.logs[name][1] for row in of_item]),
             )
             for name in models
         ],
@@ -178,99 +224,38 @@ def built_from(rows: Sequence[AnswerRow], models: Sequence[str] = ()) -> Built:
     )
 
 
-def read_answers(path: Path, models: Sequence[str] = ()) -> list[AnswerRow]:
+def read_answers(path: Path, models: Sequence[str] = ()) -> list[TokenComparisonRow]:
     """
     Raises:
         FileErrors: with every problem.
     """
-    problems = Problems()
-    names = [f"log_{name}_{which}" for name in models for which in ("true", "other")]
-    found: list[AnswerRow] = []
-    first: dict[str, AnswerRow] = {}
-    seen: dict[tuple[str, str], AnswerRow] = {}
-    given: dict[tuple[str, str, str], int] = {}
-    for line, cells in csv_rows(path, (*REQUIRED, *names), problems, guesses=False):
-        row = _row(str(path), line, cells, models, problems)
-        if row is None:
-            continue
+    rows = read_rows(row_with(models), path, Problems(), guesses=False)
+    answers: list[TokenComparisonRow] = []
+    first: dict[str, TokenComparisonRow] = {}
+    seen: dict[tuple[str, str], TokenComparisonRow] = {}
+    for row in rows:
         before = first.setdefault(row.context, row)
-        if (before.g[0], before.text, before.weight) != (row.g[0], row.text, row.weight):
-            problems.add(
-                str(path), line, "context", f"line {before.line} of this context has another log_g_true, text or weight"
-            )
+        if (before.log_g_true, before.text, before.weight) != (row.log_g_true, row.text, row.weight):
+            message = f"line {before.line} of this context has another log_g_true, text or weight"
+            rows.wrong(row.line, "context", message)
         if row.other:
             same = seen.setdefault((row.context, row.other), row)
-            if (same.g, same.multiplicity, same.models) != (row.g, row.multiplicity, row.models):
-                problems.add(
-                    str(path),
-                    line,
-                    "other",
-                    f"line {same.line} of this comparison has another multiplicity or other log-probabilities",
-                )
+            if (same.logs, same.multiplicity) != (row.logs, row.multiplicity):
+                message = f"line {same.line} of this comparison has another multiplicity or other log-probabilities"
+                rows.wrong(row.line, "other", message)
             if row.person:
-                other = given.setdefault((row.context, row.other, row.person), line)
-                if other != line:
-                    problems.add(
-                        str(path), line, "person", f"answered this comparison in line {other} already: keep one"
-                    )
-        found.append(row)
-    if not found and not problems:
-        problems.add(str(path), 1, "file", "holds no answer: give at least one row")
-    problems.raise_if_any()
-    return found
+                rows.once(row, "person", (row.context, row.other, row.person), "answered this comparison already")
+        answers.append(row)
+    rows.refuse("" if answers else "holds no answer: give at least one row")
+    return answers
 
 
-def _row(file: str, line: int, cells: Mapping[str, str], models: Sequence[str], problems: Problems) -> AnswerRow | None:
-    before = len(problems)
-    context, person = cells["context"].strip(), cells["person"].strip()
-    if not context:
-        problems.add(file, line, "context", "is empty: name the context")
-    percent = None
-    if cells["percent_true"].strip():
-        percent = number_of(cells["percent_true"])
-        if percent is None or not 0 < percent < 100:
-            problems.add(
-                file,
-                line,
-                "percent_true",
-                f"{cells['percent_true'][:20]!r} is not a number between 0 and 100, without them: the odds would be "
-                "0 or infinite",
-            )
-        if not person:
-            problems.add(file, line, "person", "is empty where percent_true is not: say whose answer it is")
-    multiplicity = number_of(cells["multiplicity"])
-    if multiplicity is None or not 0 < multiplicity <= MOST or multiplicity != int(multiplicity):
-        problems.add(file, line, "multiplicity", f"{cells['multiplicity'][:20]!r} is no whole number from 1")
-    weight = number_of(cells.get("weight", "") or "1")
-    if weight is None or not 0 < weight < MOST:
-        problems.add(file, line, "weight", f"{cells.get('weight', '')[:20]!r} is no number above 0")
-    logs: dict[str, tuple[float, float]] = {}
-    for name in ("g", *models):
-        both = []
+def row_with(models: Sequence[str]) -> type[TokenComparisonRow]:
+    """The rows of a file that has these models."""
+    columns: dict[str, Any] = {"__annotations__": {}, "names": tuple(models), "__module__": __name__}
+    for name in models:
         for which in ("true", "other"):
-            text = cells[f"log_{name}_{which}"]
-            value = number_of(text)
-            if value is None or value > 0:
-                problems.add(
-                    file,
-                    line,
-                    f"log_{name}_{which}",
-                    f"{text[:20]!r} is no natural logarithm of a probability: give a number up to 0",
-                )
-            both.append(value or 0.0)
-        logs[name] = (both[0], both[1])
-    if len(problems) > before or multiplicity is None or weight is None:
-        return None
-    g = logs.pop("g")
-    return AnswerRow(
-        line,
-        person,
-        context,
-        multiplicity,
-        percent,
-        g,
-        logs,
-        cells.get("other", "").strip(),
-        cells.get("text", "").strip(),
-        weight,
-    )
+            field_name = f"model_{models.index(name)}_{which}"
+            columns["__annotations__"][field_name] = LogProbability
+            columns[field_name] = column(f"As log_g_{which}, of {name}.", name=f"log_{name}_{which}")
+    return declared(type("ModelComparisonRow", (TokenComparisonRow,), columns))

@@ -25,10 +25,10 @@ from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.console.reports import add_png_argument, check_png
 from survey.exceptions import HunchError
+from survey.input_tables.decoding import json_of
 from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.reports.alignment.files import read_pairs
 from survey.instruments.belief_update.reports.release import releasing
-from survey.services.banks.decoding import json_of
 from survey.services.base import keys
 from survey.services.results import reports
 from survey.services.results.png import with_png

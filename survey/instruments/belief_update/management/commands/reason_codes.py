@@ -9,7 +9,7 @@ from typing import Any
 
 from survey.console.reports import ReportCommand
 from survey.contracts.reports import TakenFile
-from survey.services.banks.decoding import read_bytes
+from survey.input_tables.decoding import read_bytes
 from survey.services.results import reports
 from survey.services.studies import finding
 

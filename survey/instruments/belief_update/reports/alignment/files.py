@@ -3,30 +3,51 @@
 Every cell is read as text: in published files an option may be the word "nan".
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors import datasets
-from predictors.cell_numbers import number_of
 from predictors.datasets import PairTable
 from predictors.markup import plain_text
 from survey.exceptions import FileErrors, Problem
-from survey.services.banks import tables
-from survey.services.banks.importing import Problems, rows_of
+from survey.input_tables import cells, reader
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, check_header, column, declared, read_rows
+from survey.services.banks.model_answers import AnswerRow
 
 from .scores import Trial
 
-SAMPLE_COLUMNS = ("q1", "q2", "source1", "source2", "pred_if_correct", "pred_if_incorrect")
-ANSWER_COLUMNS = ("llm", "question_id", "correct")
-QUESTION_COLUMNS = ("id", "source", "question")
-YES_NO = {"true": 1.0, "false": 0.0}
+NO_PROBABILITY = "{} is not a probability; give every pair a prediction between 0 and 1, or leave the row out"
 SHOWN = 10
+Probability = Annotated[float, cells.number(NO_PROBABILITY, lambda value: 0 <= value <= 1)]
+
+
+@declared
+class SampleRow(TableRow):
+    """A pair of questions with the predicted chances that beliefs change. A pair that stands twice is taken once."""
+
+    read_by = "`alignment --sample FILE`, `paper --sample FILE`"
+    q1: str = column("The evidence question's text.")
+    q2: str = column("The target question's text.")
+    source1: str = column("The evidence question's task.")
+    source2: str = column("The target question's task.")
+    pred_if_correct: Probability = column("The chance of a change after a right answer to q1, 0 to 1.")
+    pred_if_incorrect: Probability = column("The same after a wrong one.")
+
+
+@declared
+class QuestionTextRow(TableRow):
+    """A question of which a sample's pairs are made."""
+
+    read_by = "`alignment --questions FILE`, `paper --questions FILE`"
+    id: cells.Stripped = column("The id that answers name.")
+    source: str = column("Its task.")
+    question: str = column("Its text.")
 
 
 @dataclass(frozen=True)
@@ -71,44 +92,23 @@ def read_sample(path: Path | str) -> Sample:
         FileErrors: unreadable, columns missing, a prediction missing or not a probability, one pair with two
             predictions, or no row.
     """
-    problems: list[Problem] = []
-    evidence, target, if_correct, if_incorrect, lines = [], [], [], [], []
-    known: dict[tuple[str, ...], tuple[int, list[float | None]]] = {}
+    rows = read_rows(SampleRow, path, Problems(shown=SHOWN), guesses=False)
+    pairs: dict[tuple[str, str, str, str], tuple[int, float, float]] = {}
     repeated = []
-    for line, row in csv_rows(path, SAMPLE_COLUMNS):
-        predictions = []
-        for column in ("pred_if_correct", "pred_if_incorrect"):
-            value = _probability(row[column])
-            if value is None:
-                message = (
-                    f"{row[column][:40]!r} is not a probability; give every pair a prediction between 0 and 1, or "
-                    "leave the row out"
-                )
-                problems.append(Problem(str(path), line, column, message))
-            predictions.append(value)
-        if None in predictions:
-            continue
-        first, said = known.setdefault((row["source1"], row["q1"], row["source2"], row["q2"]), (line, predictions))
-        if first != line:
-            if said != predictions:
-                message = f"is the pair of line {first} with another prediction; keep one of them"
-                problems.append(Problem(str(path), line, "q1, q2", message))
-            repeated.append(line)
-            continue
-        evidence.append((row["source1"], row["q1"]))
-        target.append((row["source2"], row["q2"]))
-        if_correct.append(predictions[0])
-        if_incorrect.append(predictions[1])
-        lines.append(line)
-    if problems:
-        raise FileErrors(problems, shown=SHOWN)
-    if not evidence:
-        raise FileErrors([Problem(str(path), 1, "file", "holds no pair; add at least one row under the header")])
+    for row in rows:
+        pair = row.source1, row.q1, row.source2, row.q2
+        first, *before = pairs.setdefault(pair, (row.line, row.pred_if_correct, row.pred_if_incorrect))
+        if first != row.line:
+            if before != [row.pred_if_correct, row.pred_if_incorrect]:
+                rows.wrong(row.line, "q1, q2", f"is the pair of line {first} with another prediction; keep one of them")
+            repeated.append(row.line)
+    rows.refuse("" if pairs else "holds no pair; add at least one row under the header")
+    lines, if_correct, if_incorrect = (list(column) for column in zip(*pairs.values(), strict=True))
     return Sample(
-        evidence=evidence,
-        target=target,
-        change_if_correct=np.asarray(if_correct, dtype=np.float64),
-        change_if_incorrect=np.asarray(if_incorrect, dtype=np.float64),
+        evidence=[pair[:2] for pair in pairs],
+        target=[pair[2:] for pair in pairs],
+        change_if_correct=np.array(if_correct, dtype=np.float64),
+        change_if_incorrect=np.array(if_incorrect, dtype=np.float64),
         file=str(path),
         lines=lines,
         repeated=repeated,
@@ -120,25 +120,13 @@ def read_answers(path: Path | str) -> AnswersByModel:
     Raises:
         FileErrors: unreadable, columns missing, a value that is not from 0 to 1, two rows that contradict each other.
     """
-    problems: list[Problem] = []
+    rows = read_rows(AnswerRow, path, Problems(shown=SHOWN), guesses=False)
     correct: dict[str, dict[str, float]] = {}
-    for line, row in csv_rows(path, ANSWER_COLUMNS):
-        value = YES_NO.get(row["correct"].strip().lower(), _probability(row["correct"]))
-        llm, question = row["llm"].strip(), row["question_id"].strip()
-        if value is None:
-            problems.append(Problem(str(path), line, "correct", _not_right(row["correct"])))
-        if not llm or not question:
-            problems.append(Problem(str(path), line, "llm" if not llm else "question_id", "is empty; name it"))
-        if value is None or not llm or not question:
-            continue
-        known = correct.setdefault(llm, {}).setdefault(question, value)
-        if known != value:
-            message = f"{llm} has two answers to {question} that differ; keep one, or give their mean"
-            problems.append(Problem(str(path), line, "correct", message))
-    if problems:
-        raise FileErrors(problems, shown=SHOWN)
-    if not correct:
-        raise FileErrors([Problem(str(path), 1, "file", "holds no answer; add at least one row under the header")])
+    for row in rows:
+        if correct.setdefault(row.llm, {}).setdefault(row.question_id, row.correct) != row.correct:
+            message = f"{row.llm} has two answers to {row.question_id} that differ; keep one, or give their mean"
+            rows.wrong(row.line, "correct", message)
+    rows.refuse("" if correct else "holds no answer; add at least one row under the header")
     return AnswersByModel(correct=correct, file=str(path))
 
 
@@ -148,8 +136,10 @@ def read_questions(path: Path | str) -> Iterator[tuple[str, str, str]]:
     Raises:
         FileErrors: unreadable or columns missing.
     """
-    for _line, row in csv_rows(path, QUESTION_COLUMNS):
-        yield row["id"].strip(), row["source"], row["question"]
+    rows = read_rows(QuestionTextRow, path, Problems(), guesses=False)
+    questions = [(row.id, row.source, row.question) for row in rows]
+    rows.refuse()
+    return iter(questions)
 
 
 def read_pairs(path: Path | str) -> PairTable:
@@ -159,8 +149,10 @@ def read_pairs(path: Path | str) -> PairTable:
         FileErrors: it is no table.
         PredictorError: as in `predictors.datasets.read`.
     """
-    table = tables.read_path(path, limits=tables.OWN_FILES, guesses=False)
-    return datasets.read(path, (table.header, rows_with(table, ())))
+    table = reader.read_path(path, limits=reader.OWN_FILES, guesses=False)
+    check_header(table, problems := Problems(), required=(), optional=None)
+    problems.raise_if_any()
+    return datasets.read(path, (table.header, table.by_column()))
 
 
 @dataclass(frozen=True)
@@ -260,33 +252,3 @@ def _as_read(source: str, text: str) -> tuple[str, str]:
 
 def _listed(lines: Sequence[int]) -> str:
     return ", ".join([*map(str, lines[:SHOWN]), *(["..."] if len(lines) > SHOWN else [])])
-
-
-def _not_right(text: str) -> str:
-    return f"{text[:40]!r} is neither 0 nor 1, nor a fraction between them"
-
-
-def _probability(text: str) -> float | None:
-    value = number_of(text)
-    return value if value is not None and 0 <= value <= 1 else None
-
-
-def csv_rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Each row of a table as texts, with the line on which it begins; further columns are allowed."""
-    return rows_with(tables.read_path(path, limits=tables.OWN_FILES, guesses=False), columns)
-
-
-def csv_rows_of(content: bytes, path: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The same of what a file holds; `path` names it in messages."""
-    return rows_with(tables.read(content, path, limits=tables.OWN_FILES, guesses=False), columns)
-
-
-def rows_with(table: tables.ReadTable, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """
-    Raises:
-        FileErrors: it lacks one of these columns, or a row has other fields than the header.
-    """
-    problems = Problems()
-    rows = list(rows_of(table, problems, required=columns, optional=None))
-    problems.raise_if_any()
-    return iter(rows)

@@ -5,19 +5,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import PlainValidator
 
 from predictors.evaluation.agreement import agreement, krippendorff_alpha
 from survey.contracts.reports import Findings
-from survey.exceptions import FileErrors, HunchError, Problem
+from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table
+from survey.input_tables import cells, reader
+from survey.input_tables.decoding import read_bytes
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, column, declared, rows_of
 from survey.models import Study
-from survey.services.banks.decoding import read_bytes
 
 from ...models import ReasonCode
-from ..alignment.files import SHOWN, csv_rows_of
+from ..alignment.files import SHOWN
 from .written import Reason, reasons_of
 
 LONGEST_NAME = 60  # characters of a coder's name
@@ -66,6 +70,24 @@ CODES = (
 )
 
 
+def _code(text: str) -> str:
+    code = " ".join(text.split())
+    if len(code) > LONGEST_CODE or not code.isprintable():
+        raise ValueError(f"must have at most {LONGEST_CODE} printable characters, not {len(code)}; shorten it")
+    return code
+
+
+@declared
+class CodedRow(TableRow):
+    """A reason, and the code that the coder gave to it. The file's name names the coder."""
+
+    read_by = "`reason_codes FILE`, the page of the report `reasons`"
+    answer: cells.Stripped = column("The answer's name, as `to_code.csv` has it.")
+    code: Annotated[str, PlainValidator(_code)] = column(
+        f"The code, of at most {LONGEST_CODE} characters; empty: none is given."
+    )
+
+
 @dataclass(frozen=True)
 class Coded:
     """One coder's codes by answer; reasons without a code are left out."""
@@ -83,30 +105,27 @@ def read_codes(content: bytes, path: str, known: Mapping[str, Reason]) -> Coded:
         FileErrors: columns missing, an answer that the study does not have or that stands twice, no code, or a code or
             a coder's name that is too long.
     """
-    problems: list[Problem] = []
+    problems = Problems(shown=SHOWN)
     codes: dict[str, str] = {}
     seen: set[str] = set()
     coder = Path(path).stem
     if not coder.isprintable() or not 1 <= len(coder) <= LONGEST_NAME:
         message = f"its name, which names the coder, must have 1 to {LONGEST_NAME} printable characters; rename it"
-        problems.append(Problem(path, 1, "file", message))
-    for line, row in csv_rows_of(content, path, ("answer", "code")):
-        answer, code = row["answer"].strip(), " ".join(row["code"].split())
-        if answer not in known:
-            message = f"{answer[:40]!r} is no answer with a reason in this study; give the file that it wrote"
-            problems.append(Problem(path, line, "answer", message))
-        elif answer in seen:
-            problems.append(Problem(path, line, "answer", f"{answer} stands twice; keep one row"))
-        elif len(code) > LONGEST_CODE or not code.isprintable():
-            message = f"must have at most {LONGEST_CODE} printable characters, not {len(code)}; shorten it"
-            problems.append(Problem(path, line, "code", message))
-        elif code:
-            codes[answer] = code
-        seen.add(answer)
+        problems.add(path, 1, "file", message)
+    table = reader.read(content, path, limits=reader.OWN_FILES, guesses=False)
+    rows = rows_of(CodedRow, table, problems)
+    for row in rows:
+        if row.answer not in known:
+            message = f"{row.answer[:40]!r} is no answer with a reason in this study; give the file that it wrote"
+            rows.wrong(row.line, "answer", message)
+        elif row.answer in seen:
+            rows.wrong(row.line, "answer", f"{row.answer} stands twice; keep one row")
+        elif row.code:
+            codes[row.answer] = row.code
+        seen.add(row.answer)
     if not codes and not problems:
-        problems.append(Problem(path, 1, "code", "is empty in every row; fill in at least one"))
-    if problems:
-        raise FileErrors(problems, shown=SHOWN)
+        rows.wrong(1, "code", "is empty in every row; fill in at least one")
+    problems.raise_if_any()
     return Coded(coder, codes)
 
 

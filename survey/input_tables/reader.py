@@ -21,7 +21,7 @@ from survey.exceptions import Problem
 
 from . import decoding
 from .decoding import ENCODINGS, PROBLEMS_KEPT
-from .table_limits import EMPTY, TableLimits, letters_of, refuse_too_many, refuse_too_wide, refused
+from .limits import EMPTY, TableLimits, letters_of, refuse_too_many, refuse_too_wide, refused
 
 if TYPE_CHECKING:
     from .spreadsheets import ReadSheet
@@ -207,6 +207,7 @@ def _table(
     if not named:
         raise refused(file, header_line, "has no name of a column: its first row must name them", "header")
     width, problems, taken, held = named[-1] + 1, list[Problem](), list[tuple[int, list[str]]](), set[int]()
+    is_plain = len(named) == len(seen)
     for line, values in rows:
         if sheet is None and (len(values) < width or any(_is_text(value) for value in values[len(seen) :])):
             message = (
@@ -222,7 +223,9 @@ def _table(
                 where = f"{letters_of(place)}{line}" if sheet is not None else f"column {place + 1}"
                 message = f"holds {value.strip()[:40]!r}, and its column has no name: name it, or remove what it holds"
                 problems.append(Problem(file, line, where, message))
-        taken.append((line, [values[place] if place < len(values) else "" for place in named]))
+        if not is_plain or len(values) != width:
+            values = [values[place] if place < len(values) else "" for place in named]
+        taken.append((line, values))
     notes = list(sheet.notes if sheet is not None else [])
     if len(named) < len(seen) and not held:
         places = ", ".join(str(place + 1) for place in range(len(seen)) if place not in named)
@@ -288,6 +291,7 @@ def _numbered(
     """Each row that holds a text, with the line on which it begins."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     cells = count = 0
+    has_marks = decoding.MARK in text
     while True:
         line = reader.line_num + 1 + skipped
         try:
@@ -300,7 +304,7 @@ def _numbered(
         if any(map(_is_text, values)):
             count, cells = count + 1, cells + len(values)
             refuse_too_many(file, count, cells, limits)
-            yield line, [value.lstrip(decoding.MARK) for value in values]
+            yield line, [value.lstrip(decoding.MARK) for value in values] if has_marks else values
 
 
 def _line_ends(text: str) -> str:

@@ -27,7 +27,7 @@ from survey.exceptions import FileErrors, Problem
 
 from . import decoding
 from .decoding import PROBLEMS_KEPT
-from .table_limits import EMPTY, TableLimits, letters_of, refuse_too_many, refuse_too_wide, refused
+from .limits import EMPTY, TableLimits, letters_of, refuse_too_many, refuse_too_wide, refused
 
 LARGEST_UNPACKED = 256 * 1024 * 1024  # bytes of all parts
 MOST_PARTS = 2000
