@@ -15,8 +15,8 @@ def weighted_correlation(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = 
     if not mass.sum() > 0:
         return float("nan")
     # Centred, so that sums of squares lose no digits; a correlation does not depend on where 0 lies.
-    centred = (values - np.average(values, weights=mass) for values in (one, other))
-    return float(correlation_of_sums(moments(*centred, mass).sum(axis=0)))
+    from_one, from_other = (values - np.average(values, weights=mass) for values in (one, other))
+    return float(correlation_of_sums(moments(from_one, from_other, mass).sum(axis=0)))
 
 
 def moments(x: Floats, y: Floats, weight: Floats, y_square: Floats | None = None) -> Floats:

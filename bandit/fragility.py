@@ -82,8 +82,8 @@ def fragile_bradley_terry(
         duels,
         first=cells // names,
         second=cells % names,
-        mass=np.bincount(cell, weights=duels.mass),
-        wins=np.bincount(cell, weights=duels.wins),
+        mass=np.bincount(cell, weights=duels.mass).astype(np.float64),
+        wins=np.bincount(cell, weights=duels.wins).astype(np.float64),
         columns=duels.columns[: cells.size],
     )
     start = together.fit()

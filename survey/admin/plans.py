@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 
-from survey.figures.words import number
+from survey.figures.words import number, percent
 from survey.models import Booklet, CandidateSet, Item, Slot, Stratum
 from survey.read_only_admin import ReadOnlyAdmin, link_to
 from survey.services.base.rights import Right
@@ -41,8 +41,8 @@ class CandidateSetAdmin(ReadOnlyAdmin):
             if figures and figures["spearman"] is not None:
                 low, high = figures["spearman_interval"]
                 parts.append(
-                    f"{words}: Spearman {figures['spearman']:.3f} ({number(low, 3)} to {number(high, 3)}), "
-                    f"{figures['top_decile_recall']:.1%} of the top tenth"
+                    f"{words}: Spearman {number(figures['spearman'], 3)} ({number(low, 3)} to {number(high, 3)}), "
+                    f"{percent(figures['top_decile_recall'])} of the top tenth"
                 )
         return "; ".join(parts) or "–"
 

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState
+from survey.figures import words
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
 from survey.panels import accounts, money, posting_checks, postings, reconciliation, submissions
 from survey.panels.asking import can_ask, state_of
@@ -197,7 +198,7 @@ class PostingAdmin(DraftingPages):
 
     @admin.display(description="reward", ordering="reward")
     def pay(self, posting: Posting) -> str:
-        return f"{posting.reward / 100:.2f} {posting.currency}"
+        return words.money(posting.reward, posting.currency)
 
     @admin.display(description="could not be read")
     def problem(self, posting: Posting) -> str:

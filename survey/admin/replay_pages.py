@@ -17,6 +17,7 @@ from django.urls import URLPattern, path, reverse
 from survey.contracts import instruments, panels
 from survey.contracts.panels import PanelClient, SubmissionStatus
 from survey.exceptions import HunchError
+from survey.figures import words
 from survey.live import snapshots
 from survey.live.replay import replay
 from survey.models import Sitting, Submission
@@ -206,7 +207,7 @@ class ReplayPages(FlaggedSittings):
             return ""
         points = money.points_of([sitting]).get(sitting.pk, Decimal(0))
         cents = owed_list.owed_for(study, sitting, points)
-        return f"{cents / 100:.2f} {study.config.panel.currency}"
+        return words.money(cents, study.config.panel.currency)
 
     def _may(self, request: HttpRequest, action: PersonAction, found: Participation) -> bool:
         row = found.submission

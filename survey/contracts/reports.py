@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from survey.exceptions import FieldErrors, HunchError
-from survey.figures import Layout as Layout
 from survey.figures import Linked as Linked
 from survey.figures import Table as Table
 from survey.figures.charts import Chart

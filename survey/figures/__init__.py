@@ -8,13 +8,12 @@ numpy and the standard library alone, so that it can be used and tested without 
 """
 
 from .figure import Figure
-from .tables import Column, FigureColumn, Layout, Linked, PartColumn, Table, TableView, plain_columns
+from .tables import Column, FigureColumn, Linked, PartColumn, Table, TableView, plain_columns
 
 __all__ = [
     "Column",
     "Figure",
     "FigureColumn",
-    "Layout",
     "Linked",
     "PartColumn",
     "Table",

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from .figure import Figure
 
 WIDTH, EDGE = 560, 8  # narrow, so that letters stay legible where a phone shows it smaller
 TITLE, TEXT, SMALL = 15, 13, 12  # sizes of letters
@@ -88,32 +90,13 @@ class Bar(NamedTuple):
     ends: tuple[float, float] | None = None
 
 
-class DrawnFigure(Protocol):
-    """A figure with its interval. None or NaN where it is not defined; no ends where no interval is."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-class Whisker(NamedTuple):
-    """The plainest of them."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
 @dataclass(frozen=True)
 class ForestRow:
     """A name, a figure of each series, and words at the end of the row. Undefined figures are left out, and so is a row
     of these alone unless it has words."""
 
     name: str
-    figures: Sequence[DrawnFigure]
+    figures: Sequence[Figure]
     words: str = ""
 
 
@@ -297,13 +280,13 @@ class ForestChart(Chart):
     bars = False
 
     def _draw(self, top: float) -> tuple[list[str], float]:
-        rows = [row for row in self.rows if row.words or any(_is_defined(figure) for figure in row.figures)]
+        rows = [row for row in self.rows if row.words or any(figure.is_defined for figure in row.figures)]
         numbers = [
             *(
                 end
                 for row in rows
                 for figure in row.figures
-                if _is_defined(figure)
+                if figure.is_defined
                 for end in (figure.value, figure.low, figure.high)
             ),
             *([0.0] if self.bars else []),
@@ -333,19 +316,19 @@ class ForestChart(Chart):
             if row.words:
                 parts.append(_text(right + 12, y + 4, row.words, size=SMALL))
             for place, (style, figure) in enumerate(zip(styles, row.figures, strict=False)):
-                if _is_defined(figure):
+                if figure.is_defined:
                     aside = 11 * (place - (len(styles) - 1) / 2)
                     parts += self._figure(figure, style, x, y + aside)
         below, height = _under(x, bottom, left, right)
         return [*parts, *below], height
 
-    def _figure(self, figure: DrawnFigure, style: "_Style", x: "_Scale", y: float) -> Iterator[str]:
+    def _figure(self, figure: Figure, style: "_Style", x: "_Scale", y: float) -> Iterator[str]:
         value = x.at(figure.value or 0.0)
         yield style.group()
         if self.bars:
             yield f'<path d="M{x.at(0.0):.1f},{y - 4:.1f}H{value:.1f}v8H{x.at(0.0):.1f}z" fill-opacity="0.35"/>'
-        if figure.low is not None and figure.high is not None and not math.isnan(figure.low + figure.high):
-            low, high = x.at(figure.low), x.at(figure.high)
+        if figure.interval is not None:
+            low, high = map(x.at, figure.interval)
             yield _path(f"{low:.1f},{y:.1f}H{high:.1f}M{low:.1f},{y - 3:.1f}v6M{high:.1f},{y - 3:.1f}v6", width=1.6)
         yield f"{style.mark_at(value, y)}</g>"
 
@@ -798,10 +781,6 @@ def _nothing(top: float) -> tuple[list[str], float]:
 
 def _is_finite(*values: float | None) -> bool:
     return all(value is not None and math.isfinite(value) for value in values)
-
-
-def _is_defined(figure: DrawnFigure) -> bool:
-    return _is_finite(figure.value)
 
 
 def _finite_points(line: Line) -> list[tuple[float, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bandit import Estimate
@@ -94,21 +94,11 @@ class Figure:
     def times(self, factor: float, unit: str = "") -> Figure:
         """The same in another unit, such as percentage points for a chart; the factor is above 0."""
 
-        def scaled(value: float | None) -> float | None:
-            return None if value is None else factor * value
-
-        return Figure(
-            scaled(self.value),
-            scaled(self.low),
-            scaled(self.high),
-            scaled(self.standard_error),
-            self.degrees_of_freedom,
-            self.answers,
-            self.people,
-            unit,
-            self.note,
-            self.withheld,
-        )
+        scaled: Any = {
+            name: None if (number := getattr(self, name)) is None else factor * number
+            for name in ("value", "low", "high", "standard_error")
+        }
+        return replace(self, unit=unit, **scaled)
 
     def in_words(self, digits: int | None = None, *, unit: str = "", signed: bool = False) -> str:
         """0.71 [0.60, 0.79], or 71.0 % [60.1, 79.2]; without an interval of any width its value, and without a value

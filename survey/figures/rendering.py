@@ -4,7 +4,6 @@ People's renderings begin with a `Sheet`: the cells of one view as texts. Files 
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -13,7 +12,7 @@ from typing import Any
 from . import words
 from .csv_lines import csv_lines
 from .figure import Figure, has_interval
-from .tables import Column, FigureColumn, Layout, Linked, Table, TableView, is_number
+from .tables import Column, FigureColumn, Linked, Table, TableView, is_number
 
 WIDEST = 60  # characters of a cell in a terminal
 MOST_NAMED = 3  # rows that a remark below a table names
@@ -62,8 +61,6 @@ class Sheet:
 
 def sheets_of(table: Table) -> list[Sheet]:
     """The views of a table; all of it where it has none. A view without a row and a note is left out."""
-    if table.layouts:
-        return [_of_layout(layout) for layout in table.layouts]
     rows = list(table.by_name())
     sheets = [_sheet(table, rows, view) for view in table.views or [TableView()]]
     return [sheet for sheet in sheets if sheet.rows or sheet.note]
@@ -164,23 +161,6 @@ def _is_empty(value: Any) -> bool:
 
 def _counts(value: Any) -> bool:
     return isinstance(value, Figure) or is_number(value) or words.is_missing(value)
-
-
-# A number as people write it, maybe followed by a unit or an interval; or a dash for none.
-NUMBER = re.compile(r"[+−-]?\d[\d,.]*( |$|%)|[–-]$")
-
-
-def _of_layout(layout: Layout) -> Sheet:
-    texts = [[str(cell) for cell in row] for row in layout.rows]
-    return Sheet(
-        layout.title,
-        [
-            SheetColumn(title, all(NUMBER.match(row[place]) for row in texts))
-            for place, title in enumerate(layout.header)
-        ],
-        [[SheetCell(str(cell), getattr(cell, "row", None)) for cell in row] for row in layout.rows],
-        layout.note,
-    )
 
 
 # In a terminal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -61,7 +61,7 @@ class Column:
         """A cell as people read it."""
         if isinstance(value, Figure):
             unit = {"percent": "share", "number": "number"}.get(self.style, value.unit or self.kind)
-            return _with_unit(value, unit).in_words(self.digits, signed=self.signed)
+            return replace(value, unit=unit).in_words(self.digits, signed=self.signed)
         if isinstance(value, bool):
             return "yes" if value else "no"
         if not is_number(value):
@@ -155,16 +155,6 @@ class Linked:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """A table, or a part of it, as strings. New reports use a `TableView`."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str | Linked]]
-    title: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class TableView:
     """What of a table people see: some of its columns and rows. All texts come from the columns.
 
@@ -209,7 +199,6 @@ class Table:
     columns: Columns
     rows: Sequence[Any]
     note: str = ""
-    layouts: Sequence[Layout] = ()
     verbatim: bool = False
     views: Sequence[TableView] = ()
 
@@ -265,7 +254,3 @@ class Table:
 def is_number(value: Any) -> bool:
     """An int, a float or one of numpy's, and not a bool; NaN is none."""
     return hasattr(value, "__float__") and not isinstance(value, bool) and not words.is_missing(value)
-
-
-def _with_unit(figure: Figure, unit: str) -> Figure:
-    return figure if figure.unit == unit else Figure(**{**vars(figure), "unit": unit})

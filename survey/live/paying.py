@@ -9,6 +9,7 @@ from django.db.models import Count
 
 from survey.contracts import panels
 from survey.contracts.panels import SubmissionStatus
+from survey.figures import words
 from survey.models import PaymentBatch, Posting, Sitting, Stage, Study, Submission
 from survey.panels import money, owed_list
 from survey.panels.asking import status_of
@@ -32,10 +33,10 @@ class Spent:
     currency: str
 
     def __str__(self) -> str:
-        spent = f"{self.cents / 100:.2f} {self.currency}"
+        spent = words.money(self.cents, self.currency)
         if self.cap is None:
             return f"{spent}; the study names no cap"
-        return f"{spent} of {self.cap / 100:.2f} {self.currency}"
+        return f"{spent} of {words.money(self.cap, self.currency)}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Debt:
 
     def __str__(self) -> str:
         people = "1 person is" if self.people == 1 else f"{self.people} people are"
-        return f"{people} owed {self.cents / 100:.2f} {self.currency}"
+        return f"{people} owed {words.money(self.cents, self.currency)}"
 
 
 @dataclass(frozen=True)

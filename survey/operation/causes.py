@@ -9,6 +9,7 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState, SubmissionStatus
+from survey.figures.words import money
 from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Submission
 from survey.panels.money import committed
 from survey.panels.postings import paused_by_the_panel, postings_in
@@ -71,7 +72,7 @@ def caps_near(now: datetime) -> Iterator[Trouble]:
         seen.add(posting.study_id)
         spent = committed(posting.study)
         if 100 * spent >= cap * settings.HUNCH_CAP_ALERT_PERCENT:
-            message = f"{spent / 100:.2f} of {cap / 100:.2f} {posting.currency} (panel.spending_cap) are committed."
+            message = f"{money(spent)} of {money(cap, posting.currency)} (panel.spending_cap) are committed."
             yield Trouble(Cause.CAP_NEAR, posting.study.slug, message, posting.study_id)
 
 

@@ -21,6 +21,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from survey.exceptions import StateRefused
+from survey.figures.words import number
 from survey.models import Alert, Delivery, Receiver, Study
 from survey.panels.addresses import public_root
 from survey.services.base import leases
@@ -150,7 +151,7 @@ def send_due(*, now: datetime | None = None) -> int:
         taken += was_taken
         _end(waiting.pop(pk), was_taken, words, status)
     for one in waiting.values():
-        _end(one, False, f"no answer within {LONGEST_ROUND:.0f} seconds", 0)
+        _end(one, False, f"no answer within {number(LONGEST_ROUND, 0)} seconds", 0)
     return taken
 
 

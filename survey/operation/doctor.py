@@ -20,6 +20,7 @@ from django.utils import timezone
 from survey import database, health
 from survey.contracts import panels
 from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
+from survey.figures.words import number
 from survey.models import WatchRecord
 from survey.panels.addresses import public_root
 from survey.services.base import files, keys
@@ -171,7 +172,7 @@ def _clock(part: str) -> Iterator[Diagnosis]:
         (there,) = cursor.fetchone()
     apart = abs(datetime.now(UTC) - there)
     if apart > CLOCKS_AGREE:
-        what = f"the database's clock is {apart.total_seconds():.0f} seconds away from ours"
+        what = f"the database's clock is {number(apart.total_seconds(), 0)} seconds away from ours"
         yield Diagnosis(part, Grade.BROKEN, what, "run NTP on both machines: leases and deadlines compare times")
     else:
         yield _ok(part, "agrees with the database's")

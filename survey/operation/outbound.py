@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from survey.figures.words import number
+
 LONGEST = 10.0  # seconds for connecting, sending and the answer's first line together
 LONGEST_LOOKUP = 4.0  # seconds for the host's name, of those
 LONGEST_ADDRESS = 500  # characters
@@ -141,7 +143,7 @@ def post(place: Place, body: bytes, headers: Mapping[str, str]) -> int:
             connection = ssl.create_default_context().wrap_socket(connection, server_hostname=place.host)
         return _ask(connection, place, body, headers, until)
     except TimeoutError as exc:
-        raise NotSent(f"no answer within {LONGEST:.0f} seconds") from exc
+        raise NotSent(f"no answer within {number(LONGEST, 0)} seconds") from exc
     except ssl.SSLError as exc:
         raise NotSent(f"TLS failed ({exc.reason or 'no reason given'})") from exc
     except h11.LocalProtocolError as exc:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from survey.contracts import panels
 from survey.contracts.panels import PanelClient, PanelError, PostingCost, PostingState, SubmissionStatus
+from survey.figures.words import money
 from survey.models import Payment, PaymentBatch, Posting
 
 from .asking import state_of, status_of
@@ -58,7 +59,7 @@ class Account:
             return "the same here and at the panel, to the cent"
         if self.is_behind:
             return "something was approved or paid since the panel was read: the next reading compares both"
-        more = f"the panel counts {abs(self.difference) / 100:.2f} {'more' if self.difference > 0 else 'less'}"
+        more = f"the panel counts {money(abs(self.difference))} {'more' if self.difference > 0 else 'less'}"
         if self.in_part:
             more += f"; {self.in_part} were paid in part there, and here with the whole reward"
         return more

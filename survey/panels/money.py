@@ -28,6 +28,7 @@ from survey.contracts.panels import (
 )
 from survey.exceptions import StateRefused
 from survey.fees import FeeRates
+from survey.figures.words import money
 from survey.models import Payment, PaymentBatch, Posting, Score, Sitting, Study, Submission, Withdrawal
 from survey.services.base.auditing import record
 from survey.services.sittings.identities import unseal
@@ -142,7 +143,7 @@ def refuse_another_sum(now: int, agreed: int | None, currency: str) -> None:
     """
     if agreed is not None and now != agreed:
         raise StateRefused(
-            f"it costs {now / 100:.2f} {currency} now, and {agreed / 100:.2f} {currency} was agreed to: look at it "
+            f"it costs {money(now, currency)} now, and {money(agreed, currency)} was agreed to: look at it "
             "again, and type the new sum; nothing was done"
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from survey.contracts import panels
 from survey.exceptions import HunchError
+from survey.figures.words import money
 from survey.models import Posting, Stage, Study
 from survey.services.base.retention import refuse_without_retention
 from survey.services.sittings.capacity import free_booklets
@@ -48,13 +49,13 @@ def _said(posting: Posting, cents: int) -> Iterator[PostingCheck]:
     """By what the panel said when the draft was read last."""
     advice = advice_of(posting)
     short = advice.balance is not None and advice.balance < cents
-    have = f"it has {(advice.balance or 0) / 100:.2f}, and {cents / 100:.2f} {posting.currency} are needed: top it up"
+    have = f"it has {money(advice.balance or 0)}, and {money(cents, posting.currency)} are needed: top it up"
     yield PostingCheck("The account at the panel has enough", have if short else "")
     pay = hourly_pay(posting.study, reward=posting.reward)
     if pay is None or advice.recommended is None:
         return
     whose = "for this account" if advice.is_said else "in general; for this account it could not be asked"
-    paid, wanted = f"{pay.cents / 100:.2f} {posting.currency}", f"{advice.recommended / 100:.2f}"
+    paid, wanted = money(pay.cents, posting.currency), money(advice.recommended)
     less = f"{paid} an hour, and the panel recommends {wanted} {whose}"
     too_little = less if pay.cents < advice.recommended else ""
     yield PostingCheck("An hour is paid as the panel recommends", too_little, stops=False)

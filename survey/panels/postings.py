@@ -24,6 +24,7 @@ from survey.contracts import panels
 from survey.contracts.panels import PanelCannot, PanelClient, PanelError, PanelRefused, PostingAtPanel, PostingState
 from survey.exceptions import NotFound, StateRefused
 from survey.fees import FeeRates
+from survey.figures.words import money
 from survey.models import Posting, Stage, Study
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
@@ -215,7 +216,7 @@ def refuse_over_wallet(posting: Posting, cents: int, client: PanelClient) -> Non
     refuse_other_currency(posting.study, wallet.currency, posting.currency)
     if wallet.available < cents:
         raise StateRefused(
-            f"the account at the panel has {wallet.available / 100:.2f} {posting.currency}, and {cents / 100:.2f} are "
+            f"the account at the panel has {money(wallet.available, posting.currency)}, and {money(cents)} are "
             "needed, its fees and VAT included: top it up there; nothing was done"
         )
 

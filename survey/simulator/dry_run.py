@@ -208,7 +208,7 @@ class _Going:
     def say(self, stage: Stage, share: float, words: str) -> None:
         if time.monotonic() > self.until:
             raise TooLong(
-                f"the dry run is not over after {LONGEST.total_seconds() // 60:.0f} minutes ({words}): ask for it "
+                f"the dry run is not over after {LONGEST // timedelta(minutes=1)} minutes ({words}): ask for it "
                 "again, and it goes on from here; if nothing moves, look whether the workers run (doctor)"
             )
         self._say(round(100 * (stage.index - 1 + share)), 100 * (self._total + 1), words)

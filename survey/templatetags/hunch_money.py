@@ -1,6 +1,8 @@
-"""Money in templates. Imports only Django."""
+"""Money in templates. Imports Django and the results kit alone."""
 
 from django import template
+
+from survey.figures.words import money
 
 register = template.Library()
 
@@ -8,4 +10,4 @@ register = template.Library()
 @register.filter
 def cents(amount: int | None) -> str:
     """Whole cents as units: 250 is 2.50."""
-    return "–" if amount is None else f"{amount / 100:.2f}"
+    return money(amount)

@@ -16,9 +16,10 @@ from predictors.evaluation import METRICS
 from predictors.evaluation import PARTS_BY_OUTCOME as PARTS
 from predictors.evaluation.intervals import Interval, PartMetricsWithIntervals
 from predictors.evaluation.scoring import in_bits
-from survey.figures.charts import Axis, BarChart, Chart, ForestRow, Line, LineChart, Whisker
+from survey.figures import Figure
+from survey.figures.charts import Axis, BarChart, Chart, ForestRow, Line, LineChart
 from survey.figures.rendering import aligned
-from survey.figures.words import number
+from survey.figures.words import NOTHING, number, p_value
 
 GROUPS_SHOWN = 12
 TITLES = {
@@ -65,7 +66,9 @@ def sections(
         yield aligned(["predictor", "answers", "NLL"], rows)
     yield "\nExpected calibration error (10 bins of equal weight), and seconds to train and predict"
     errors = {name: one["calibration"]["expected_calibration_error"] for name, one in found["curves"].items()}
-    yield aligned(["predictor", "ECE", "seconds"], [[n, number(e, 3), f"{seconds[n]:.1f}"] for n, e in errors.items()])
+    yield aligned(
+        ["predictor", "ECE", "seconds"], [[n, number(e, 3), number(seconds[n], 1)] for n, e in errors.items()]
+    )
     for grouping in GROUPINGS:
         yield from _groups(found, grouping)
 
@@ -80,7 +83,7 @@ def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[s
     for name, one in metrics.items():
         rows.append([name, *[number(one[metric][part], 3) for metric in METRICS for part in PARTS]])
         rows.append(["", *[_interval(one["intervals"][metric][part]) for metric in METRICS for part in PARTS]])
-    rows += [[name, *["-"] * (len(header) - 1)] for name in missing]
+    rows += [[name, *[NOTHING] * (len(header) - 1)] for name in missing]
     return aligned(header, rows)
 
 
@@ -173,8 +176,8 @@ def charts(found: PredictorComparison) -> dict[str, Chart]:
     }
 
 
-def _area(found: PartMetricsWithIntervals, part: Any) -> Whisker:
-    return Whisker(found["auc"][part], *(found["intervals"]["auc"][part] or ()))
+def _area(found: PartMetricsWithIntervals, part: Any) -> Figure:
+    return Figure.between(found["auc"][part], found["intervals"]["auc"][part])
 
 
 def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
@@ -188,7 +191,7 @@ def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
 
 
 def _interval(bounds: Interval) -> str:
-    return "-" if bounds is None else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
+    return NOTHING if bounds is None else f"[{number(bounds[0], 3)}, {number(bounds[1], 3)}]"
 
 
 def _differences(found: PredictorComparison) -> str:
@@ -197,15 +200,10 @@ def _differences(found: PredictorComparison) -> str:
         row = [name]
         for metric in METRICS:
             cell = one[metric]["overall"]
-            signed = "-" if cell["difference"] is None else f"{cell['difference']:+.3f}"
-            row += [signed, _interval(cell["interval"]), _p(cell["p"])]
+            signed = number(cell["difference"], 3, signed=True)
+            row += [signed, _interval(cell["interval"]), p_value(cell["p"])]
         rows.append(row)
     return aligned(["predictor", "NLL", "interval", "p", "AUC", "interval", "p"], rows)
-
-
-def _p(value: float | None) -> str:
-    """Never 0.000: a chance of nothing is no result of resampling."""
-    return "<0.001" if value is not None and value < 0.001 else number(value, 3)
 
 
 def _groups(found: PredictorComparison, grouping: str) -> Iterator[str]:
@@ -214,7 +212,7 @@ def _groups(found: PredictorComparison, grouping: str) -> Iterator[str]:
     yield f"\nAUC of {found['reference']} {TITLES[grouping]} (tables 3 and 4)"
     shown = list(areas["groups"].items())
     if shown:
-        rows = [[_group_name(group), str(one["n"]), f"{one['auc']:.3f}"] for group, one in shown[:GROUPS_SHOWN]]
+        rows = [[_group_name(group), str(one["n"]), number(one["auc"], 3)] for group, one in shown[:GROUPS_SHOWN]]
         yield aligned(["group", "rows", "AUC"], rows)
     more = f"{len(shown) - GROUPS_SHOWN} more in auc_by_group.csv; " if len(shown) > GROUPS_SHOWN else ""
     yield f"{more}left out: {areas['too_small']} groups of under five rows, {areas['one_class']} of one class"

@@ -8,6 +8,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.contracts.instruments import PoolOutlook
 from survey.figures.rendering import aligned
+from survey.figures.words import integer, money, number, short
 from survey.services.studies import checking, creating
 
 
@@ -74,7 +75,7 @@ class Command(HunchCommand):
                 stage.design,
                 str(stage.sittings),
                 *(str(stage.slots.get(role, "")) for role in ("sampled", "holdout", "controls")),
-                "-" if stage.sampled_so_far is None else f"{stage.sampled_so_far:,}",
+                integer(stage.sampled_so_far),
             ]
             for stage in found.stages
         ]
@@ -95,14 +96,14 @@ class Command(HunchCommand):
         self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")
         self.stdout.write(f"languages: {', '.join(found.languages)}; kept until: {found.retention_until or 'not said'}")
         if pay := found.pay:
-            minimum = "" if pay.minimum is None else f"; the panel's minimum is {pay.minimum / 100:.2f}"
-            self.stdout.write(f"pay: {pay.an_hour / 100:.2f} {pay.currency} an hour{minimum}")
+            minimum = "" if pay.minimum is None else f"; the panel's minimum is {money(pay.minimum)}"
+            self.stdout.write(f"pay: {money(pay.an_hour, pay.currency)} an hour{minimum}")
         if cost := found.cost:
-            screen_outs = f", at most {cost.screen_outs / 100:.2f} for screen-outs" if cost.screen_outs else ""
+            screen_outs = f", at most {money(cost.screen_outs)} for screen-outs" if cost.screen_outs else ""
             self.stdout.write(
-                f"cost: {cost.people} people, {cost.rewards / 100:.2f} in rewards{screen_outs} and "
-                f"{cost.fee / 100:.2f} in fees, "
-                f"{cost.total / 100:.2f} {cost.currency} in all"
+                f"cost: {cost.people} people, {money(cost.rewards)} in rewards{screen_outs} and "
+                f"{money(cost.fee)} in fees, "
+                f"{money(cost.total, cost.currency)} in all"
                 + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
             )
         self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in found.codes.items()))
@@ -110,18 +111,19 @@ class Command(HunchCommand):
 
 def _pools(pools: Sequence[PoolOutlook]) -> str:
     own, *larger = pools
-    others = " and ".join(f"{one.found:.3f} with {one.size:,}" for one in larger)
+    others = " and ".join(f"{number(one.found, 3)} with {integer(one.size)}" for one in larger)
     return (
-        f"candidates.size: with {own.size:,} candidates {own.found:.3f} of the answers from stage 2 on have label 1 "
-        f"(for beliefs: changed), {others} and as many of them at the top; simulated with people as plan_budget "
-        "assumes them"
+        f"candidates.size: with {integer(own.size)} candidates {number(own.found, 3)} of the answers from stage 2 on "
+        f"have label 1 (for beliefs: changed), {others} and as many of them at the top; simulated with people as "
+        "plan_budget assumes them"
     )
 
 
 def _test(stage: checking.StageFacts, test: checking.TestFacts) -> str:
     top, bottom = 100 * test.top_fraction, 100 * test.bottom_fraction
     return (
-        f"stage {stage.stage} is a test stage, from which nothing learns: {test.items:,} items, {test.from_top:,} of "
-        f"the top {top:g} % and {test.from_bottom:,} of the bottom {bottom:g} % of the scores, "
-        f"{test.responses_per_item} people each; their labels are majorities, {TIES[test.ties]}"
+        f"stage {stage.stage} is a test stage, from which nothing learns: {integer(test.items)} items, "
+        f"{integer(test.from_top)} of the top {short(top)} % and {integer(test.from_bottom)} of the bottom "
+        f"{short(bottom)} % of the scores, {test.responses_per_item} people each; their labels are majorities, "
+        f"{TIES[test.ties]}"
     )

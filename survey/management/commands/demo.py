@@ -12,6 +12,7 @@ from django.db import connection
 from survey.console.progress_bars import bar, wait_for_pipeline
 from survey.contracts.instruments import DemonstrationVerdict
 from survey.exceptions import HunchError
+from survey.figures.words import number
 from survey.models import ApiToken, JobStep, Stage
 from survey.process_manager import ProcessManager, ProcessManagerError
 from survey.services.base import first_account
@@ -83,7 +84,7 @@ class Command(BaseCommand):
                 self.stdout.write(stage_table(lines))
                 self.stdout.write("")
                 self.stdout.write(verdict.sentence)
-                self.stdout.write(f"It took {seconds:.0f} seconds.")
+                self.stdout.write(f"It took {number(seconds, 0)} seconds.")
                 if not exit:
                     self._serve()
         except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.exceptions import NotFound
+from survey.figures import words
 from survey.figures.rendering import aligned
 from survey.models import PaymentBatch
 from survey.panels import money
@@ -38,12 +39,12 @@ class Command(HunchCommand):
             if pay:
                 for batch in money.pay_owed(posting):
                     cents = sum(payment.amount for payment in batch.payments.all())
-                    self.stdout.write(f"payment {batch.pk}: {cents / 100:.2f} {posting.currency} paid")
+                    self.stdout.write(f"payment {batch.pk}: {words.money(cents, posting.currency)} paid")
             for one in money.owed(posting):
                 who = one.submission.respondent
-                amount = f"{one.amount / 100:.2f} {posting.currency}"
+                amount = words.money(one.amount, posting.currency)
                 rows.append([str(posting.pk), who.pseudonym if who else "–", one.kind.label, amount])
         self.stdout.write(aligned(["posting", "who", "for", "amount"], rows) if rows else "nothing is owed")
         cap = study.config.panel.spending_cap
         spent = money.committed(study)
-        self.stdout.write(f"committed: {spent / 100:.2f} of {'no cap' if cap is None else f'{cap / 100:.2f}'}")
+        self.stdout.write(f"committed: {words.money(spent)} of {'no cap' if cap is None else words.money(cap)}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
+from survey.figures import words
 from survey.figures.rendering import aligned
 from survey.models import Posting, Study
 from survey.panels import accounts, money, postings, rehearsals
@@ -106,7 +107,7 @@ class Command(HunchCommand):
     def _tell(self, posting: Posting) -> None:
         self.stdout.write(
             f"posting {posting.pk} ({posting}, {posting.external_id}) is {posting.state} with {posting.places} places "
-            f"at {posting.reward / 100:.2f} {posting.currency}"
+            f"at {words.money(posting.reward, posting.currency)}"
         )
 
     def _tell_cost(self, posting: Posting) -> None:
@@ -114,18 +115,18 @@ class Command(HunchCommand):
         currency = posting.currency
         fee = f", with the panel's fee of {posting.fees}" if posting.fee_rate else ""
         if posting.fixed_fee:
-            fee += f", and {posting.fixed_fee / 100:.2f} {currency} for the representative sample"
-        self.stdout.write(f"it may cost {posting.cost / 100:.2f} {currency}{fee}")
+            fee += f", and {words.money(posting.fixed_fee, currency)} for the representative sample"
+        self.stdout.write(f"it may cost {words.money(posting.cost, currency)}{fee}")
         cap, spent = posting.study.config.panel.spending_cap, money.committed(posting.study)
-        limit = "no cap" if cap is None else f"{cap / 100:.2f}"
-        self.stdout.write(f"the study has committed {spent / 100:.2f} {currency} of {limit}")
+        limit = "no cap" if cap is None else words.money(cap)
+        self.stdout.write(f"the study has committed {words.money(spent, currency)} of {limit}")
         if posting.published_at is None:
             self._tell_advice(posting, accounts.advice_of(posting))
             return
         found = accounts.account_of(posting)
         there = found.there
         rows = [
-            [name, f"{getattr(found.here, name) / 100:.2f}", f"{getattr(there, name) / 100:.2f}" if there else "–"]
+            [name, words.money(getattr(found.here, name)), words.money(getattr(there, name)) if there else "–"]
             for name in ("rewards", "bonuses", "fees", "total")
         ]
         self.stdout.write(aligned([f"{currency} so far", "here", "at the panel"], rows))
@@ -133,14 +134,14 @@ class Command(HunchCommand):
 
     def _tell_advice(self, posting: Posting, advice: Advice) -> None:
         currency = posting.currency
-        balance = "not known" if advice.balance is None else f"{advice.balance / 100:.2f} {currency}"
+        balance = "not known" if advice.balance is None else words.money(advice.balance, currency)
         self.stdout.write(f"in the account at the panel: {balance}")
         if advice.recommended is not None:
             whose = "for this account" if advice.is_said else "in general; it could not be asked for this account"
-            self.stdout.write(f"recommended: {advice.recommended / 100:.2f} {currency} an hour ({whose})")
+            self.stdout.write(f"recommended: {words.money(advice.recommended, currency)} an hour ({whose})")
         if pay := hourly_pay(posting.study, reward=posting.reward):
             self.stdout.write(f"{pay}")
-        hours = "not known" if advice.hours is None else f"{advice.hours:.1f} hours, says the panel"
+        hours = "not known" if advice.hours is None else f"{words.number(advice.hours, 1)} hours, says the panel"
         self.stdout.write(f"recruiting may take: {hours}")
 
     def _show(self, study: Study) -> None:
@@ -150,7 +151,7 @@ class Command(HunchCommand):
                 str(posting.stage.index),
                 _state(posting),
                 str(posting.places),
-                f"{posting.reward / 100:.2f} {posting.currency}",
+                words.money(posting.reward, posting.currency),
                 posting.external_id,
             ]
             for posting in study.postings.select_related("stage").order_by("pk")

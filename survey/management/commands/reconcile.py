@@ -10,6 +10,7 @@ from survey.contracts import panels
 from survey.exceptions import HunchError, NotFound
 from survey.figures.csv_lines import csv_lines
 from survey.figures.rendering import aligned
+from survey.figures.words import money
 from survey.models import Study, Submission
 from survey.panels import accounts, owed_list, reconciliation
 from survey.panels.reconciliation import Reconciliation
@@ -70,7 +71,7 @@ class Command(HunchCommand):
         rows = [[state, flags, str(amount), str(n)] for (state, flags, amount), n in sorted(counts.items())]
         self.stdout.write(aligned(["state", "flags", "owed each", "people"], rows))
         total = sum(line.amount for line in lines)
-        self.stdout.write(f"{total / 100:.2f} {study.config.panel.currency} owed to {len(lines)} people")
+        self.stdout.write(f"{money(total, study.config.panel.currency)} owed to {len(lines)} people")
         if out is None:
             return
         columns = [*owed_list.COLUMNS]
@@ -90,11 +91,11 @@ class Command(HunchCommand):
             rows = [[f.who, f.ours, f.theirs, f.judgement.action.value, f.why] for f in differences]
             self.stdout.write(aligned(["who", "here", "at the panel", "do", "why"], rows))
         self.stdout.write(
-            f"{len(found.differences)} to settle, {found.owed_cents / 100:.2f} {posting.currency} owed beside rewards"
+            f"{len(found.differences)} to settle, {money(found.owed_cents, posting.currency)} owed beside rewards"
         )
         if posting.published_at is not None:
             account = accounts.account_of(posting)
-            self.stdout.write(f"it has cost {account.here.total / 100:.2f} {posting.currency}: {account.sentence}")
+            self.stdout.write(f"it has cost {money(account.here.total, posting.currency)}: {account.sentence}")
 
 
 def _submission(study: Study, person: str | None) -> Submission:

@@ -20,6 +20,7 @@ import bandit
 from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
 from bandit.estimate import FEWEST_OF_A_MEAN
 from bandit.estimators import FEWEST_EFFECTIVE
+from survey.figures.words import number
 
 NOTHING = "nothing to divide by"
 NO_WEIGHTS = "too few people left"
@@ -283,7 +284,7 @@ def in_words_p(p: float | None) -> str:
     """A p value as people read it; never "p = 0.000"."""
     if p is None:
         return "no p, since nothing varies"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return "p < 0.001" if p < 0.001 else f"p = {number(p, 3)}"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from predictors.readings.reading import common_begin
 from survey.contracts.reports import Findings, Picture, ReportFile
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
-from survey.figures.charts import Axis, ForestChart, ForestRow, Whisker
+from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.figures.csv_lines import csv_lines
 from survey.figures.words import integer
 from survey.services.banks.readings import Readings, same_texts
@@ -512,8 +512,8 @@ def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> Forest
 
     def row(one: ModelFigures) -> ForestRow:
         bits = one.total.bits_per_character
-        figure = Whisker(bits, *(intervals.bits_per_character[one.name] or ()))
-        return ForestRow(one.name, [Whisker(None), figure] if one.unpaid else [figure], _bound(bits, one, 3))
+        figure = Figure.between(bits, intervals.bits_per_character[one.name])
+        return ForestRow(one.name, [Figure(), figure] if one.unpaid else [figure], _bound(bits, one, 3))
 
     return ForestChart(
         title="Bits per character of each model; lower is better",

@@ -17,6 +17,7 @@ from survey.contracts import instruments, panels
 from survey.contracts.instruments import PoolOutlook
 from survey.contracts.panels import Panel
 from survey.exceptions import FileErrors, NotFound
+from survey.figures.words import money
 from survey.models import CompletionCode, Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import find_bank
@@ -382,8 +383,8 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
         yield Finding(
             "problem",
             "panel.reward",
-            f"{pay.an_hour / 100:.2f} {pay.currency} an hour by the expected {pay.minutes} minutes; the panel's "
-            f"minimum is {pay.minimum / 100:.2f}: make it {needed} or more, or the sitting shorter",
+            f"{money(pay.an_hour, pay.currency)} an hour by the expected {pay.minutes} minutes; the panel's "
+            f"minimum is {money(pay.minimum)}: make it {needed} or more, or the sitting shorter",
         )
     yield from _of_screen_outs(config, kind)
     if kind.client is not None:

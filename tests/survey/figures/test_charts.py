@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from survey.admin.pictures import NotAPicture, inline
+from survey.figures import Figure
 from survey.figures.charts import (
     COLOURS,
     WIDTH,
@@ -24,7 +25,6 @@ from survey.figures.charts import (
     MatrixChart,
     PointChart,
     ScatterPoint,
-    Whisker,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -65,7 +65,7 @@ def boxes(element: ElementTree.Element, right: float = 0.0, down: float = 0.0) -
 
 def kinds(count: int) -> dict[str, Chart]:
     own = names(count)
-    figure = Whisker(0.4, 0.2, 0.7)
+    figure = Figure(0.4, 0.2, 0.7)
     return {
         "marked lines": lines(*(Line(name, [(0.0, 1.0), (4.0, 2.0 + n)]) for n, name in enumerate(own))),
         "curves": lines(*(Line(n, [(x / 9, x + len(n)) for x in range(50)], marked=False) for n in own)),
@@ -255,7 +255,7 @@ def test_what_is_no_number_is_left_out_and_nothing_at_all_is_said() -> None:
     for chart in (
         lines(Line("one", [(0.0, math.nan)])),
         PointChart(title="t", x=Axis("x", log=True), y=Y, points=[ScatterPoint(0.0, 1.0)]),
-        ForestChart(title="t", x=X, rows=[ForestRow("left out", [Whisker(math.nan)])]),
+        ForestChart(title="t", x=X, rows=[ForestRow("left out", [Figure(math.nan)])]),
         HistogramChart(title="t", x="x", y="y", panels={"prior": []}),
         MatrixChart(title="t", names=[], cells=[]),
     ):
@@ -263,14 +263,14 @@ def test_what_is_no_number_is_left_out_and_nothing_at_all_is_said() -> None:
 
 
 def test_a_row_without_a_figure_keeps_its_words_and_an_endless_end_stops_at_the_axis() -> None:
-    rows = [ForestRow("model", [Whisker(math.inf)], "inf"), ForestRow("wide", [Whisker(1.0, -math.inf, 2.0)])]
+    rows = [ForestRow("model", [Figure(math.inf)], "inf"), ForestRow("wide", [Figure(1.0, -math.inf, 2.0)])]
     root = parsed(ForestChart(title="t", x=X, rows=rows))
     assert {"model", "inf", "wide"} <= {text.text for text in root.iter(f"{SVG}text")}
     assert not re.search(r"(inf|nan)[,HV\d]", " ".join(path.get("d", "") for path in root.iter(f"{SVG}path")))
 
 
 def test_names_hold_no_markup_and_no_character_that_xml_lacks() -> None:
-    root = parsed(ForestChart(title="a & b", x=X, rows=[ForestRow('"<i>\x00\x1b\ud800', [Whisker(1.0)])]))
+    root = parsed(ForestChart(title="a & b", x=X, rows=[ForestRow('"<i>\x00\x1b\ud800', [Figure(1.0)])]))
     assert '"<i>\ufffd\ufffd\ufffd' in {text.text for text in root.iter(f"{SVG}text")}
 
 
@@ -294,7 +294,7 @@ def test_a_level_that_is_known_has_a_line_over_the_whole_width() -> None:
 
 
 def test_bars_begin_at_0_and_a_histogram_has_a_bar_for_each() -> None:
-    text = BarChart(title="t", x=X, rows=[ForestRow("a", [Whisker(3.0)]), ForestRow("b", [Whisker(4.0)])]).svg("toy")
+    text = BarChart(title="t", x=X, rows=[ForestRow("a", [Figure(3.0)]), ForestRow("b", [Figure(4.0)])]).svg("toy")
     begin = {float(x) for x in re.findall(r'd="M([\d.]+),[\d.]+H[\d.]+v8', text)}
     words = [element.text for element in ElementTree.fromstring(text).iter(f"{SVG}text")]  # noqa: S314 - our own
     assert len(begin) == 1 and "0" in words

@@ -13,7 +13,7 @@ from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords
 from predictors.evaluation.scoring import LN2, finite, perplexity_of
 from survey.contracts.reports import Findings, Picture
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
-from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint, Whisker
+from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint
 from survey.figures.words import integer
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
@@ -415,7 +415,7 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
     models = [one for one in figures.models if one.pnc.value is not None]
     if not models:
         return
-    rows = [ForestRow(one.name, [Whisker(one.pnc.value, *(one.pnc.interval or ()))]) for one in models]
+    rows = [ForestRow(one.name, [one.pnc]) for one in models]
     yield Picture.of(
         "pnc",
         "PNC of each model",

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from survey.services.results.expectations.errors import UNDEFINED, Bounded, interval
+from survey.figures import Figure
+from survey.services.results.expectations.errors import UNDEFINED, interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,7 +69,7 @@ class RightShare:
 
     n: int
     right: int
-    figure: Bounded
+    figure: Figure
 
 
 def kind_of(token: str, *, first: bool) -> str:
@@ -84,7 +85,7 @@ def kind_of(token: str, *, first: bool) -> str:
     return "begins a word" if first or token[0].isspace() else "goes on"
 
 
-def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = None, *, scale: str = "share") -> Bounded:
+def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = None, *, scale: str = "share") -> Figure:
     """The weighted mean of a value a guess, over the guesses for which it is known, with its 95 % interval.
 
     Args:
@@ -119,16 +120,16 @@ def share(table: GuessTable, rows: NDArray[np.bool_] | None = None) -> RightShar
     return RightShare(int(kept.sum()), int(table.right[kept].sum()), mean(table.right, table, rows))
 
 
-def perplexity(model: ModelGuesses, table: GuessTable) -> Bounded:
+def perplexity(model: ModelGuesses, table: GuessTable) -> Figure:
     """exp of the mean surprisal at the positions that were asked for, its interval worked out on the scale of nats.
     Infinite where the model gave a true token no chance."""
     if np.isposinf(model.surprisal).any():
-        return Bounded(math.inf)
+        return Figure(math.inf)
     nats = mean(model.surprisal, table, scale="number")
     if not nats.is_defined:
         return UNDEFINED
     low, high = (None if end is None else math.exp(end) for end in (nats.low, nats.high))
-    return Bounded(math.exp(nats.number), low, high)
+    return Figure(math.exp(nats.number), low, high)
 
 
 def most_bits(right: float, characters: int) -> float:
@@ -202,10 +203,10 @@ class EnsembleFigures:
     each counts in part), how often one of them is, and the models."""
 
     positions: int
-    ensemble: Bounded
-    person: Bounded
-    difference: Bounded
-    models: Sequence[Bounded]
+    ensemble: Figure
+    person: Figure
+    difference: Figure
+    models: Sequence[Figure]
 
 
 def ensemble(table: GuessTable, *, least: int = LEAST_OF_ENSEMBLE) -> EnsembleFigures | None:
@@ -261,7 +262,7 @@ class _Crowd:
     position: Ints
     person: Ints
 
-    def figure(self, values: Floats, added: Floats | None, *, difference: bool = False) -> Bounded:
+    def figure(self, values: Floats, added: Floats | None, *, difference: bool = False) -> Figure:
         """The weighted mean of a value a position (N,), with its interval by passage, and by person where `added` says
         what each guess adds to its position's value (n,)."""
         known = np.isfinite(values)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from survey.figures import Figure
 from survey.services.base.seeds import generator
-from survey.services.results.expectations.errors import Bounded
 
 from .simulation import GuessPlan, GuessWorld, study
 
@@ -17,5 +17,5 @@ def one_study(name: str, plan: GuessPlan, seed: int, number: int) -> list[float]
     return [found.people.number, *(_width(one) for one in (found.people, found.difference, found.together))]
 
 
-def _width(figure: Bounded) -> float:
+def _width(figure: Figure) -> float:
     return math.nan if figure.low is None or figure.high is None else figure.high - figure.low

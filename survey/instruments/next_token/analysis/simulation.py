@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from bandit import draw, inclusion_probabilities
 from bandit.designs import Design, Uniform
-from survey.services.results.expectations.errors import UNDEFINED, Bounded
+from survey.figures import Figure
+from survey.services.results.expectations.errors import UNDEFINED
 
 from .guesses import GuessTable, ModelGuesses, ensemble, mean, numbers_of, perplexity, share
 from .priority import gap, predicted_share, uncertainty
@@ -51,13 +52,13 @@ class GuessFigures(NamedTuple):
     """What one study prints: people's share, the model's, their difference, the model's perplexity, the share of the
     first quarter of a run, and of the ensemble."""
 
-    people: Bounded
-    model: Bounded
-    difference: Bounded
-    perplexity: Bounded
-    early: Bounded
-    together: Bounded
-    person: Bounded
+    people: Figure
+    model: Figure
+    difference: Figure
+    perplexity: Figure
+    early: Figure
+    together: Figure
+    person: Figure
 
 
 def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> GuessFigures:

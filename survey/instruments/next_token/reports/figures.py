@@ -12,7 +12,6 @@ from survey.figures.charts import Axis, PointChart, ScatterPoint
 from survey.figures.words import integer, number, percent
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis.guesses import GuessTable
-from survey.services.results.expectations.errors import Bounded
 
 PEOPLE = "people"
 ENDS = {
@@ -229,7 +228,7 @@ def _together(table: GuessTable, found: analysis.EnsembleFigures | None) -> list
     ]
 
 
-def _figure(figure: Bounded | Figure, unit: float = 1.0) -> Figure:
+def _figure(figure: Figure | Figure, unit: float = 1.0) -> Figure:
     """With 6 digits, in this unit."""
     return Figure(_rounded(figure.value, unit), _rounded(figure.low, unit), _rounded(figure.high, unit))
 

@@ -9,7 +9,7 @@ from bandit.fragility import Fragile
 from bandit.fragility import in_words as fragile_words
 from survey.contracts.reports import Findings, Picture
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
-from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart, Whisker
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart
 from survey.figures.figure import finite
 from survey.figures.words import integer, number, short
 from survey.services.results.fragile_table import fragile_table
@@ -553,7 +553,7 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             ForestRow(
                 category or "all",
                 [
-                    table.by_category[category].uncentred if category in table.by_category else Whisker(None)
+                    table.by_category[category].uncentred if category in table.by_category else Figure()
                     for table in judges
                 ],
             )

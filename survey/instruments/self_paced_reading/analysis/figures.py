@@ -24,7 +24,8 @@ from predictors.evaluation.reading_times import (
     delta_of,
     slopes_of,
 )
-from survey.services.results.expectations.errors import UNDEFINED, Bounded, interval, mean, share_interval
+from survey.figures import Figure
+from survey.services.results.expectations.errors import UNDEFINED, interval, mean, share_interval
 
 from .cleaning import ReadTimes, asked_of
 
@@ -45,8 +46,8 @@ class ReadingOfModel:
     correlation: float
     correlated: int
     delta: Delta | None
-    slopes: Sequence[Bounded]
-    total: Bounded
+    slopes: Sequence[Figure]
+    total: Figure
     rows: int
     words: int
 
@@ -58,12 +59,12 @@ def mean_times(times: ReadTimes, words: int) -> tuple[Floats, Ints]:
     return np.divide(total, count, out=np.full(words, np.nan), where=count > 0), count
 
 
-def mean_time(times: ReadTimes) -> Bounded:
+def mean_time(times: ReadTimes) -> Figure:
     """Milliseconds a word, with its interval by person and passage."""
     return mean(times.time, np.ones(len(times)), times.person, times.passage)
 
 
-def right_share(times: ReadTimes) -> Bounded:
+def right_share(times: ReadTimes) -> Figure:
     """The share of questions that were answered right, with its interval by person and passage: Wilson's, by the
     effective number of answers and with Student's quantile, since passages are few."""
     person, passage, right = asked_of(times)
@@ -72,7 +73,7 @@ def right_share(times: ReadTimes) -> Bounded:
     share = float(right.mean())
     variance = bandit.clustered_variance((right - share) / len(right), person, passage)
     if not np.isfinite(variance):
-        return Bounded(share)
+        return Figure(share)
     return share_interval(share, variance, len(right), bandit.clustered_freedom(np.ones(len(right)), person, passage))
 
 
@@ -109,7 +110,7 @@ def of_model(
     return ReadingOfModel(name, r, int(both.sum()), delta_of(columns), own, total, len(columns), entered)
 
 
-def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Bounded], Bounded]:
+def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Figure], Figure]:
     """Milliseconds a nat of this word's surprisal and of each word before it, and of all together, with intervals by
     person and passage."""
     width = columns.both.shape[1]
@@ -121,7 +122,7 @@ def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Boun
     summed = np.concatenate([np.eye(len(found.slopes)), np.ones((1, len(found.slopes)))])
     values = summed @ found.slopes
     if min(bandit.cluster_count(person), bandit.cluster_count(passage)) < 2:
-        each = [Bounded(float(value)) for value in values]
+        each = [Figure(float(value)) for value in values]
     else:
         by_person, by_passage = _jackknife(columns, person, summed), _jackknife(columns, passage, summed)
         pairs = person * (int(passage.max()) + 1) + passage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from survey.figures import Figure
 from survey.services.base.seeds import generator
-from survey.services.results.expectations.errors import Bounded
 
 from .simulation import ReadingPlan, ReadingWorld, study
 
@@ -19,7 +19,7 @@ def one_study(name: str, world: ReadingWorld, plan: ReadingPlan, seed: int, numb
     return [part for figure in FIGURES for part in _parts(found[figure])]
 
 
-def _parts(figure: Bounded) -> tuple[float, float, float]:
+def _parts(figure: Figure) -> tuple[float, float, float]:
     if figure.low is None or figure.high is None:
         return figure.number, math.nan, math.nan
     error = math.nan if figure.standard_error is None else figure.standard_error

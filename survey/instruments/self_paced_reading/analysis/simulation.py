@@ -17,7 +17,7 @@ from predictors.evaluation.reading_times import (
     columns_of_times,
     prepared,
 )
-from survey.services.results.expectations.errors import Bounded
+from survey.figures import Figure
 
 from . import figures
 from .cleaning import CleaningRules, ReadTimes, cleaned
@@ -127,7 +127,7 @@ def _earlier(surprisal: np.ndarray, back: int, words: int) -> np.ndarray:
     return moved.reshape(-1)
 
 
-def study(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator) -> dict[str, Bounded]:
+def study(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator) -> dict[str, Figure]:
     """Every figure of one simulated study that is printed with an interval."""
     drawn = draw_passages(plan, rng)
     times = read(world, plan, drawn, rng)

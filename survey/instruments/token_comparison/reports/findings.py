@@ -10,7 +10,7 @@ import numpy as np
 from predictors.evaluation.scoring import finite
 from survey.contracts.reports import Findings, Picture
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
-from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, Whisker
+from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
 from survey.figures.words import number
 from survey.instruments.token_comparison.analysis.checking import CheckModel, KnownLoss, check, log_odds_of_model
 from survey.instruments.token_comparison.analysis.estimating import (
@@ -446,14 +446,14 @@ def _contexts_table(material: StudyComparisons) -> Table:
 
 def _pictures(figures: Figures) -> Iterator[Picture]:
     people = figures.people
-    rows = [ForestRow(PEOPLE, [Whisker(people.difference, *people.within())])]
+    rows = [ForestRow(PEOPLE, [Figure.between(people.difference, people.within())])]
     for one in (*figures.checks, figures.generator):
         answered = one.unrounded if figures.is_rounded else one.exact
         if answered is not None:
             rows.append(
                 ForestRow(
                     one.name,
-                    [Whisker(None), Whisker(answered.difference, *answered.within()), Whisker(one.true)],
+                    [Figure(), Figure.between(answered.difference, answered.within()), Figure(one.true)],
                 )
             )
     yield Picture.of(

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 import bandit
 from survey.contracts.expectations import Expectations, ItemReader
+from survey.figures import Figure
 
-from .errors import UNDEFINED, Bounded, Floats, Ints, interval, mean
+from .errors import UNDEFINED, Floats, Ints, interval, mean
 
 FEWEST_ITEMS = 3
 MOST = 0.999999  # a correlation beyond which Fisher's transformation says nothing
@@ -41,11 +42,11 @@ class ReaderAgreement:
     items: int
     people: int
     several: int
-    correlation: Bounded = UNDEFINED
-    ceiling: Bounded = UNDEFINED
-    corrected: Bounded = UNDEFINED
-    same: Bounded = UNDEFINED
-    two_people: Bounded = UNDEFINED
+    correlation: Figure = UNDEFINED
+    ceiling: Figure = UNDEFINED
+    corrected: Figure = UNDEFINED
+    same: Figure = UNDEFINED
+    two_people: Figure = UNDEFINED
     why: str = ""
 
 
@@ -145,9 +146,9 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
 
     def result(
         why: str,
-        raw: Bounded = UNDEFINED,
-        ceiling: Bounded = UNDEFINED,
-        corrected: Bounded = UNDEFINED,
+        raw: Figure = UNDEFINED,
+        ceiling: Figure = UNDEFINED,
+        corrected: Figure = UNDEFINED,
     ) -> ReaderAgreement:
         return replace(start, why=why, correlation=raw, ceiling=ceiling, corrected=corrected)
 
@@ -176,15 +177,13 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     d_raw = d_both / scale - correlation * (d_between / (2 * between) + d_across / (2 * across))
     raw = _fisher(correlation, bandit.clustered_variance(d_raw, rows.person, rows.item), degrees)
     if people < 2:
-        return result("one person answered: nothing is known of how people differ", Bounded(correlation))
+        return result("one person answered: nothing is known of how people differ", Figure(correlation))
     if not several:
         return result("no item was answered by two people, so that their noise, and a ceiling, are not known", raw)
     noise = float(share @ means.noise)
     true = between - noise
     if noise <= 1e-12:
-        return result(
-            "all people say the same of each item: their noise is 0 and the ceiling 1", raw, Bounded(1.0), raw
-        )
+        return result("all people say the same of each item: their noise is 0 and the ceiling 1", raw, Figure(1.0), raw)
     if true <= 1e-12:
         return result("items differ by no more than people do by chance: there is no ceiling to measure by", raw)
     d_noise = part * (own * (means.noise[rows.item] - noise) + means.noise_change)
@@ -198,16 +197,16 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     why = ""
     if abs(corrected) > 1:
         why = "the corrected correlation came out beyond 1 by chance and is shown as 1"
-    return result(why, raw, ceiling, _clipped(Bounded(corrected, *ends)))
+    return result(why, raw, ceiling, _clipped(Figure(corrected, *ends)))
 
 
-def _same(rows: ReaderRows) -> Bounded:
+def _same(rows: ReaderRows) -> Figure:
     """How often an answer is the one that the reader holds for more likely; a tie on either side counts half."""
     held = np.where(rows.chance > 0.5, 1.0, np.where(rows.chance < 0.5, 0.0, 0.5))[rows.item]
     return _share(mean(1 - np.abs(rows.value - held), rows.weight, rows.person, rows.item))
 
 
-def _two_people(rows: ReaderRows) -> Bounded:
+def _two_people(rows: ReaderRows) -> Figure:
     """How often two people give the same answer to an item, among items with two answers or more."""
     k = len(rows.chance)
     n = np.bincount(rows.item, minlength=k)
@@ -222,26 +221,26 @@ def _two_people(rows: ReaderRows) -> Bounded:
     return _share(mean(like, rows.weight[enough], rows.person[enough], rows.item[enough]))
 
 
-def _share(found: Bounded) -> Bounded:
+def _share(found: Figure) -> Figure:
     if found.low is None or found.high is None:
         return found
-    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
+    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
 
 
-def _fisher(correlation: float, variance: float, degrees: float) -> Bounded:
+def _fisher(correlation: float, variance: float, degrees: float) -> Figure:
     """By Fisher's transformation, in which the error does not depend on the correlation."""
     if not abs(correlation) < MOST:
-        return Bounded(correlation)
+        return Figure(correlation)
     return interval(correlation, variance, degrees, scale="correlation")
 
 
-def _ceiling(reliability: float, variance: float, degrees: float) -> Bounded:
+def _ceiling(reliability: float, variance: float, degrees: float) -> Figure:
     """The square root of the reliability, and of the ends of its interval."""
     found = interval(reliability, variance, degrees, within=(0.0, 1.0))
     value = math.sqrt(reliability)
     if found.low is None or found.high is None:
-        return Bounded(value)
-    return Bounded(value, math.sqrt(found.low), math.sqrt(found.high), math.sqrt(variance) / (2 * value))
+        return Figure(value)
+    return Figure(value, math.sqrt(found.low), math.sqrt(found.high), math.sqrt(variance) / (2 * value))
 
 
 def _ratio_to_root(
@@ -266,8 +265,8 @@ def _ratio_to_root(
     return (b - math.sqrt(under)) / a, (b + math.sqrt(under)) / a
 
 
-def _clipped(found: Bounded) -> Bounded:
+def _clipped(found: Figure) -> Figure:
     value = min(1.0, max(-1.0, found.number))
     if found.low is None or found.high is None:
-        return Bounded(value)
-    return Bounded(value, max(-1.0, found.low), min(1.0, found.high), found.standard_error)
+        return Figure(value)
+    return Figure(value, max(-1.0, found.low), min(1.0, found.high), found.standard_error)

@@ -16,8 +16,9 @@ import numpy as np
 import bandit
 from predictors.evaluation.curves import rows_by_rank
 from survey.contracts.expectations import Expectations, ItemReader
+from survey.figures import Figure
 
-from .errors import UNDEFINED, Bounded, Floats, Ints, interval, mean, share_interval
+from .errors import UNDEFINED, Floats, Ints, interval, mean, share_interval
 
 LN2 = math.log(2)
 OTHERS = "the other people"
@@ -33,7 +34,7 @@ class ReliabilityBin:
 
     answers: int
     chance: float
-    happened: Bounded
+    happened: Figure
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,21 @@ class ForecasterCalibration:
     answers: int
     items: int
     people: int
-    bits: Bounded = UNDEFINED
-    saved: Bounded = UNDEFINED
+    bits: Figure = UNDEFINED
+    saved: Figure = UNDEFINED
     stated: float = math.nan
     infinite: float = math.nan
-    chance: Bounded = UNDEFINED
-    happened: Bounded = UNDEFINED
-    bias: Bounded = UNDEFINED
+    chance: Figure = UNDEFINED
+    happened: Figure = UNDEFINED
+    bias: Figure = UNDEFINED
     bins: tuple[ReliabilityBin, ...] = ()
     why: str = ""
 
     @property
-    def perplexity(self) -> Bounded:
+    def perplexity(self) -> Figure:
         """2 to the bits: as good as certain among so many equally likely outcomes."""
         ends = [None if end is None else 2.0**end for end in (self.bits.low, self.bits.high)]
-        return Bounded.between(2.0**self.bits.number, ends) if self.bits.is_defined else UNDEFINED
+        return Figure.between(2.0**self.bits.number, ends) if self.bits.is_defined else UNDEFINED
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +232,7 @@ def _bits(chance: Floats, happened: Floats) -> Floats:
     return found
 
 
-def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints, item: Ints) -> Bounded:
+def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints, item: Ints) -> Figure:
     """The entropy of the mean less the mean cost: what the best constant chance would have cost more."""
     if not 0 < average < 1:
         return UNDEFINED
@@ -245,22 +246,22 @@ def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints
     )
 
 
-def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: bool) -> Bounded:
+def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: bool) -> Figure:
     """How often it happened, with Wilson's interval by the effective number of answers."""
     share = weight / weight.sum()
     value = float(share @ y)
     variance = bandit.clustered_variance(share * (y - value), person, item)
     if not math.isfinite(variance):
-        return Bounded(value)
+        return Figure(value)
     # What a model does on an item is one event, however many people forecast it.
     size = bandit.effective_size(bandit.cluster_totals(weight, item) if of_item else weight)
     return share_interval(value, variance, size, bandit.clustered_freedom(share, person, item))
 
 
-def _in_unit(found: Bounded) -> Bounded:
+def _in_unit(found: Figure) -> Figure:
     if found.low is None or found.high is None:
         return found
-    return Bounded(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
+    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
 
 
 def _bins(one: Forecasts, count: int) -> Iterator[ReliabilityBin]:

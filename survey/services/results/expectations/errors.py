@@ -19,7 +19,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-Bounded = Figure
 UNDEFINED = Figure()
 
 
@@ -30,26 +29,26 @@ def interval(
     *,
     scale: Scale = "plain",
     within: tuple[float, float] | None = None,
-) -> Bounded:
+) -> Figure:
     """The figure with Student's interval (`bandit.student_interval`); without one where the variance is not known or is
     0."""
     error = math.sqrt(variance) if variance > 0 else math.nan
     ends = bandit.student_interval(value, error, degrees, scale=scale, within=within)
-    return Bounded(value) if ends is None else Bounded(value, *ends, error)
+    return Figure(value) if ends is None else Figure(value, *ends, error)
 
 
-def share_interval(share: float, variance: float, size: float, degrees: float) -> Bounded:
+def share_interval(share: float, variance: float, size: float, degrees: float) -> Figure:
     """Wilson's interval of a share, by its effective number of answers: what its variance says, and `size` at most."""
     if not math.isfinite(share):
         return UNDEFINED
     share = min(1.0, max(0.0, share))  # Sums of weights are rounded.
     answers = bandit.effective_answers(share, variance, size)
     if not answers > 1:
-        return Bounded(share)
-    return Bounded(share, *bandit.wilson_interval(share, answers, degrees), math.sqrt(share * (1 - share) / answers))
+        return Figure(share)
+    return Figure(share, *bandit.wilson_interval(share, answers, degrees), math.sqrt(share * (1 - share) / answers))
 
 
-def mean(values: Floats, weight: Floats, person: Ints, item: Ints) -> Bounded:
+def mean(values: Floats, weight: Floats, person: Ints, item: Ints) -> Figure:
     """The weighted mean of n values with its interval by person and item."""
     total = float(weight.sum())
     if not len(values) or not total > 0:

@@ -15,9 +15,10 @@ import numpy as np
 
 import bandit
 from survey.contracts.expectations import Expectations, ItemReader
+from survey.figures import Figure
 
 from .agreeing import ItemMeans, ReaderRows, item_means, rows_of
-from .errors import UNDEFINED, Bounded, Floats, interval
+from .errors import UNDEFINED, Floats, interval
 
 FEWEST = 3  # items, to draw them towards something
 FEWEST_OF_PART = 10  # items, and people, of a part, below which its gap has no interval
@@ -33,7 +34,7 @@ class PartGap:
     items: int
     people: float
     reader: float
-    gap: Bounded
+    gap: Figure
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ItemGap:
     people: float
     reader: float
     gap: float
-    shrunk: Bounded
+    shrunk: Figure
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Gaps:
     reader: str
     kind: str
     parts: tuple[PartGap, ...]
-    typical: Bounded
+    typical: Figure
     items: tuple[ItemGap, ...]
     why: str
 
@@ -103,7 +104,7 @@ def _part(division: str, part: str, chosen: np.ndarray, rows: ReaderRows, means:
     )
 
 
-def _typical(rows: ReaderRows, means: ItemMeans) -> Bounded:
+def _typical(rows: ReaderRows, means: ItemMeans) -> Figure:
     if not math.isfinite(means.pooled):
         return UNDEFINED
     share = means.weight / means.weight.sum()
@@ -111,7 +112,7 @@ def _typical(rows: ReaderRows, means: ItemMeans) -> Bounded:
     square = gap**2 - means.noise
     value = float(share @ square)
     if value <= 0:
-        return Bounded(0.0)
+        return Figure(0.0)
     own = rows.weight / means.total[rows.item]
     part = share[rows.item]
     change = 2 * gap[rows.item] * means.mean_change - means.noise_change
@@ -119,8 +120,8 @@ def _typical(rows: ReaderRows, means: ItemMeans) -> Bounded:
     degrees = bandit.clustered_freedom(part * own, rows.person, rows.item)
     found = interval(value, bandit.clustered_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
     if found.low is None or found.high is None:
-        return Bounded(math.sqrt(value))
-    return Bounded(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
+        return Figure(math.sqrt(value))
+    return Figure(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
 
 
 def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
@@ -139,7 +140,7 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
             ends = bandit.student_interval(float(people), math.sqrt(kept * noise[place] + lost))
             own = float(rows.chance[place])
             middle, *around = (min(1.0, max(0.0, float(end))) - own for end in (people, *(ends or ())))
-            shrunk = Bounded(middle, *around)
+            shrunk = Figure.between(middle, around)
         found.append(
             ItemGap(
                 item=int(rows.places[place]),

@@ -238,7 +238,7 @@ def _stage_ticks(outlooks: Sequence[PolicyOutlook]) -> list[tuple[float, str]]:
 def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
     lines = [
         Line(
-            f"{kind} ({', '.join(f'{one.value:g}' for one in own)})",
+            f"{kind} ({', '.join(short(one.value) for one in own)})",
             [(100 * one.width, one.found) for one in own],
             [(one.found - 1.96 * one.error, one.found + 1.96 * one.error) for one in own],
         )
