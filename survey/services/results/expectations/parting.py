@@ -140,7 +140,7 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
             ends = bandit.student_interval(float(people), math.sqrt(kept * noise[place] + lost))
             own = float(rows.chance[place])
             middle, *around = (min(1.0, max(0.0, float(end))) - own for end in (people, *(ends or ())))
-            shrunk = Figure.between(middle, around)
+            shrunk = Figure.between(middle, around or None)
         found.append(
             ItemGap(
                 item=int(rows.places[place]),
