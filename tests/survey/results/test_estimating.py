@@ -545,7 +545,7 @@ def test_where_all_answers_are_alike_there_is_no_interval_and_no_p(plain: Study,
     out = io.StringIO()
     call_command("estimate", "small", "--by", "outcome", "--out", str(tmp_path), stdout=out)
     text = out.getvalue()
-    assert "no interval" in text and "no p, since nothing varies" in text
+    assert "no interval" in text and "nothing varies between the answers" in text
     assert "nan" not in text and "[10.00, 10.00]" not in text
     with (tmp_path / "estimates.csv").open(newline="") as file:
         row = next(one for one in csv.DictReader(file) if (one["figure"], one["kind"]) == ("change_over_0", "combined"))
@@ -621,7 +621,7 @@ def test_one_answer_in_a_stratum_gives_no_estimate() -> None:
 
 def test_stages_are_said_to_differ_below_a_p_of_5_percent_alone() -> None:
     whole = bandit.naive_mean(values=np.arange(40.0), cluster=np.arange(40))
-    figure = estimators.Figure("", "", "", (), whole, None, None)
+    figure = estimators.StudyFigure("", "", "", (), whole, None, None)
     for p, said in ((0.049, True), (0.05, False), (0.5, False)):
         agreement = bandit.Agreement(f=1.0, degrees_of_freedom=(1.0, 30.0), p=p)
         assert ("further apart" in replace(figure, agreement=agreement).notes) == said
