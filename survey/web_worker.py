@@ -58,6 +58,8 @@ class Unavailable(Error):
 class RequestParser(HTTPRequestParser):
     """Keeps a body up to the limit of its path."""
 
+    adj: Any
+
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
         self.begun_at = time.monotonic()
@@ -174,7 +176,7 @@ class WaitressWorker(Worker):
 
     def run(self) -> None:
         body_limit("/")  # Loads every view, before somebody waits for it.
-        adjustments = Adjustments(
+        adjustments: Any = Adjustments(
             threads=self.cfg.threads,
             connection_limit=self.cfg.worker_connections,
             channel_timeout=self.cfg.keepalive,
@@ -194,10 +196,10 @@ class WaitressWorker(Worker):
         threads.queue_logger.setLevel("ERROR")  # Requests that wait are the usual under load.
         threads.set_thread_count(adjustments.threads)
         sockets: dict[int, Any] = {}
-        adjustments.announced = lambda: sum(channel.announced for server in servers for channel in server.channels)
-        servers = [
+        servers: list[Server] = [
             Server(self, listener, map=sockets, dispatcher=threads, adj=adjustments) for listener in self.sockets
         ]
+        adjustments.announced = lambda: sum(channel.announced for server in servers for channel in server.channels)
         while self.alive and self.ppid == os.getppid():
             wasyncore.loop(TICK, use_poll=True, map=sockets, count=1)
             if not self._hangs():
